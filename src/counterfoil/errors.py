@@ -12,7 +12,7 @@ from __future__ import annotations
 
 
 class CounterfoilError(Exception):
-    """The root of all errors raised on purpose. ``exit_code`` is what the command line exits with."""
+    """The root of all errors raised on purpose; the command line exits with ``exit_code``."""
 
     exit_code = 2
 
@@ -84,7 +84,7 @@ class InvalidPromise(BadInput):
 
 
 class OperationConflict(Refused):
-    """An operation id used again with something else; ``members`` names what differs, never values."""
+    """An operation id used again with something else; ``members`` names what differs."""
 
     def __init__(self, operation_id: str, members: tuple[str, ...]) -> None:
         super().__init__(

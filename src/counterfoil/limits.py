@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 # --- records -------------------------------------------------------------------------------------
 RECORD_DEPTH_MAX = 128
 """Containers; the document is 1 (design page, uncertain-effect). Below any parser's own limit."""

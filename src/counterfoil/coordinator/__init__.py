@@ -1,0 +1,1 @@
+"""Carries operations: the API, the drivers, the worker's identity."""

@@ -1,0 +1,417 @@
+"""The API: a book of operations, kept in one store, carried out by one worker."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
+
+from counterfoil.coordinator.clock import SystemClock
+from counterfoil.coordinator.drive import Clock, Shell, drive
+from counterfoil.coordinator.drive_async import drive_async
+from counterfoil.coordinator.effects import Effect, registered
+from counterfoil.coordinator.outcome import Outcome, outcome_of
+from counterfoil.coordinator.worker import Worker
+from counterfoil.errors import (
+    BadInput,
+    EffectNotRegistered,
+    OperationInFlight,
+    OperationNotFound,
+    Refused,
+    StoreError,
+)
+from counterfoil.limits import LEASE_MARGIN_S, LEASE_S, PATIENCE_S
+from counterfoil.operation import protocol
+from counterfoil.operation.events import Opened
+from counterfoil.operation.identity import (
+    StreamId,
+    check_amount,
+    check_key,
+    check_name,
+    make_key,
+)
+from counterfoil.operation.next_step import Policy
+from counterfoil.operation.promises import Duration, seconds
+from counterfoil.operation.replies import Code, Reason, Reply, Status
+from counterfoil.record.digests import canonical_bytes
+from counterfoil.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+    from types import TracebackType
+
+    from counterfoil.operation.protocol import Carrying, Task
+    from counterfoil.store.port import Store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+ATTEMPTS_MAX = 3
+"""Dispatches of one operation, the first included, before it is left as it is."""
+
+
+def open_book(
+    where: str | os.PathLike[str],
+    *,
+    create: bool = False,
+    namespace: str = "default",
+    patience: Duration = PATIENCE_S,
+    lease: Duration = LEASE_S,
+    attempts_max: int = ATTEMPTS_MAX,
+) -> Book:
+    """Open the book at ``where``, a SQLite file; ``create=True`` makes one that is not there.
+
+    ``namespace`` keeps staging and production apart. ``patience`` is how long ``perform`` waits for
+    an owner's answer, ``lease`` how long a worker's right to dispatch lasts. Raises ``StoreError``
+    with what to do next.
+    """
+    path = Path(where)
+    clock = SystemClock()
+    store = SqliteStore(path, create=create, now_us=clock.now_us)
+    worker = Worker(path.with_name(path.name + ".workers"))
+    return Book(
+        store,
+        worker,
+        clock,
+        namespace=namespace,
+        patience=patience,
+        lease=lease,
+        attempts_max=attempts_max,
+    )
+
+
+class Book:
+    """Operations under one namespace. Safe for several threads; not across a fork.
+
+    Use it as a context manager. ``open_book`` makes one over a file.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        worker: Worker,
+        clock: Clock,
+        *,
+        namespace: str = "default",
+        patience: Duration = PATIENCE_S,
+        lease: Duration = LEASE_S,
+        attempts_max: int = ATTEMPTS_MAX,
+    ) -> None:
+        if attempts_max < 1:
+            raise BadInput("attempts_max must be at least 1")
+        self.store = store
+        self.namespace = check_name(namespace, "namespace")
+        self._worker, self._clock = worker, clock
+        self._patience_s = seconds(patience, of="patience")
+        self._lease_s = seconds(lease, of="lease")
+        self._attempts_max = attempts_max
+        self._in_hand: dict[StreamId, list[Any]] = {}
+        self._guard = threading.Lock()
+        self._running = 0
+
+    @property
+    def worker_id(self) -> str:
+        """The random name under which this book dispatches."""
+        return self._worker.id
+
+    # --- carrying out ----------------------------------------------------------------------------
+
+    @overload
+    def perform(
+        self, effect: Effect[P, R], operation_id: str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Outcome[R]: ...
+    @overload
+    def perform(
+        self,
+        effect: Effect[..., R],
+        operation_id: str,
+        /,
+        *,
+        key: str | None = None,
+        reserve: str | None = None,
+        preconditions: Mapping[str, Any] | None = None,
+        tenant: str = "default",
+        patience: Duration | None = None,
+        wait_if_in_flight: bool = True,
+        **arguments: Any,
+    ) -> Outcome[R]: ...
+    def perform(
+        self, effect: Effect[..., Any], operation_id: str, /, *args: Any, **given: Any
+    ) -> Any:
+        """Carry the operation to at most one effect, and return how it stands.
+
+        Performed again under the same id it continues, or answers from the book. ``key``: your own
+        idempotency key; ``reserve``: a decimal amount held until it settles; ``preconditions``: what
+        must hold at the owner, part of the digest; ``patience``: how long to wait for an answer.
+        Raises ``BadInput`` before anything is stored, ``OperationConflict`` for an id that was used
+        with something else, ``OperationInFlight`` if ``wait_if_in_flight=False``, ``StoreError`` if
+        nothing could be recorded, and then nothing was sent.
+        """
+        task = self._task(effect, operation_id, args, given)
+        self._check_sync(effect)
+        with self._hand_on(task):
+            ended = drive(protocol.carry(task), self._shell(task, effect))
+        return outcome_of(operation_id, ended)
+
+    @overload
+    async def perform_async(
+        self, effect: Effect[P, R], operation_id: str, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Outcome[R]: ...
+    @overload
+    async def perform_async(
+        self,
+        effect: Effect[..., R],
+        operation_id: str,
+        /,
+        *,
+        key: str | None = None,
+        reserve: str | None = None,
+        preconditions: Mapping[str, Any] | None = None,
+        tenant: str = "default",
+        patience: Duration | None = None,
+        wait_if_in_flight: bool = True,
+        **arguments: Any,
+    ) -> Outcome[R]: ...
+    async def perform_async(
+        self, effect: Effect[..., Any], operation_id: str, /, *args: Any, **given: Any
+    ) -> Any:
+        """As ``perform``, under asyncio; the effect may be a plain or an async function."""
+        task = self._task(effect, operation_id, args, given)
+        async with self._hand_on_async(task):
+            ended = await drive_async(protocol.carry(task), self._shell(task, effect))
+        return outcome_of(operation_id, ended)
+
+    def retry(
+        self, operation_id: str, *, tenant: str = "default", by: str | None = None
+    ) -> Outcome[Any]:
+        """Try a refused operation again: one that is settled as not run, and only that.
+
+        Where the owner replays refusals, its key is spent and a new generation of it is used. Raises
+        ``OperationNotFound``, ``EffectNotRegistered`` or ``Refused``.
+        """
+        effect, task = self._existing(operation_id, tenant, self._patience_s)
+        self._check_sync(effect)
+        with self._hand_on(task):
+            ended = drive(protocol.carry_again(task, by), self._shell(task, effect))
+        return outcome_of(operation_id, ended)
+
+    def resume(
+        self, operation_id: str, *, tenant: str = "default", patience: Duration | None = None
+    ) -> Outcome[Any]:
+        """Carry a recorded operation on, from its stored arguments.
+
+        Raises ``OperationNotFound`` or ``EffectNotRegistered``.
+        """
+        patience_s = self._patience_s if patience is None else seconds(patience, of="patience")
+        effect, task = self._existing(operation_id, tenant, patience_s)
+        self._check_sync(effect)
+        with self._hand_on(task):
+            ended = drive(protocol.carry(task), self._shell(task, effect))
+        return outcome_of(operation_id, ended)
+
+    def outcome(self, operation_id: str, *, tenant: str = "default") -> Outcome[Any]:
+        """Return how an operation stands, without sending or asking. Raises ``OperationNotFound``."""
+        stream = self._stream(operation_id, tenant)
+        history = self.store.load(stream)
+        if history is None:
+            raise OperationNotFound(operation_id)
+        settled = history.settled
+        if history.disputed is not None:
+            status, reason = Status.UNKNOWN, history.disputed
+        elif settled is not None:
+            status, reason = settled.outcome, Reason(settled.code, settled.text)
+        else:
+            text = "it is not settled; perform it again, or resume it"
+            status, reason = Status.UNKNOWN, Reason(Code.AWAITING_ANSWER, text)
+        return outcome_of(operation_id, protocol.Ended(status, reason, history, replayed=True))
+
+    # --- parts -----------------------------------------------------------------------------------
+
+    def _stream(self, operation_id: str, tenant: str) -> StreamId:
+        check_name(operation_id, "operation id")
+        return StreamId(self.namespace, check_name(tenant, "tenant"), operation_id)
+
+    def _task(
+        self,
+        effect: Effect[..., Any],
+        operation_id: str,
+        args: tuple[Any, ...],
+        given: dict[str, Any],
+    ) -> Task:
+        if not isinstance(effect, Effect):
+            raise EffectNotRegistered(
+                f"{effect!r} is not an effect; declare it with @counterfoil.effect(name, owner=...)"
+            )
+        if args:
+            raise BadInput(f"effect {effect.name!r}: give its arguments by name")
+        self._check_process()
+        key = given.pop("key", None)
+        reserve = given.pop("reserve", None)
+        preconditions = given.pop("preconditions", None) or {}
+        stream = self._stream(operation_id, given.pop("tenant", "default"))
+        patience = given.pop("patience", None)
+        wait = given.pop("wait_if_in_flight", True)
+        effect.bind(given)
+        arguments = canonical_bytes(given)
+        digest = _digest(arguments)
+        kept_preconditions = None
+        if preconditions:
+            kept_preconditions = canonical_bytes(dict(preconditions)).decode()
+            both = {"arguments": given, "preconditions": dict(preconditions)}
+            digest = _digest(canonical_bytes(both))
+        opened = Opened(
+            action=effect.name,
+            owner=effect.owner.name,
+            key=make_key(stream, effect.name) if key is None else check_key(key),
+            args_digest=digest,
+            arguments=arguments.decode(),
+            preconditions=kept_preconditions,
+            promises=effect.owner.promises.to_json(),
+            reserve=None if reserve is None else check_amount(reserve, "reserve"),
+            own_key=key is not None,
+        )
+        patience_s = self._patience_s if patience is None else seconds(patience, of="patience")
+        return self._make_task(effect, stream, opened, patience_s, wait=wait)
+
+    def _make_task(
+        self,
+        effect: Effect[..., Any],
+        stream: StreamId,
+        opened: Opened | None,
+        patience_s: float,
+        *,
+        wait: bool,
+    ) -> Task:
+        deadline_s = effect.deadline_s
+        return protocol.Task(
+            stream=stream,
+            opened=opened,
+            worker=self._worker.id,
+            promises=effect.owner.promises,
+            policy=Policy(
+                attempts_max=self._attempts_max,
+                can_ask=effect.adapter.can_ask,
+                deadline_s=deadline_s,
+            ),
+            new_id=_new_id,
+            lease_s=max(self._lease_s, (deadline_s or 0.0) + 2 * LEASE_MARGIN_S),
+            patience_s=patience_s,
+            wait_if_in_flight=wait,
+        )
+
+    def _existing(
+        self, operation_id: str, tenant: str, patience_s: float
+    ) -> tuple[Effect[..., Any], Task]:
+        self._check_process()
+        stream = self._stream(operation_id, tenant)
+        history = self.store.load(stream)
+        if history is None:
+            raise OperationNotFound(operation_id)
+        effect = registered(history.opened.action)
+        if effect is None:
+            raise EffectNotRegistered(
+                f"effect {history.opened.action!r} is not registered in this process; import the "
+                "module that declares it"
+            )
+        return effect, self._make_task(effect, stream, None, patience_s, wait=True)
+
+    def _shell(self, task: Task, effect: Effect[..., Any]) -> Shell:
+        def late(number: int, reply: Reply) -> None:
+            self._record_late(task, effect, number, reply)
+
+        return Shell(self.store, self._worker, self._clock, task.stream, effect.adapter, late)
+
+    def _record_late(self, task: Task, effect: Effect[..., Any], number: int, reply: Reply) -> None:
+        carrying: Carrying = protocol.record_late_reply(task, number, reply)
+        try:
+            drive(carrying, self._shell(task, effect))
+        except StoreError:
+            # The attempt stays without an end, and so unknown: the next start asks the owner.
+            return
+
+    def _check_sync(self, effect: Effect[..., Any]) -> None:
+        if effect.adapter.is_async:
+            raise BadInput(f"effect {effect.name!r} is async; use await book.perform_async(...)")
+
+    def _check_process(self) -> None:
+        if not self._worker.is_this_process:
+            raise Refused(
+                "forked", "this book was opened before a fork; open it again in this process"
+            )
+
+    @contextmanager
+    def _hand_on(self, task: Task) -> Iterator[None]:
+        """Let one thread at a time carry an operation; the others wait, or are told."""
+        lock = self._claim_hand(task.stream)
+        timeout = task.patience_s if task.wait_if_in_flight else 0
+        try:
+            if not lock.acquire(timeout=timeout):
+                raise OperationInFlight(task.stream.operation_id)
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            self._drop_hand(task.stream)
+
+    @asynccontextmanager
+    async def _hand_on_async(self, task: Task) -> AsyncIterator[None]:
+        import asyncio
+
+        lock = self._claim_hand(task.stream)
+        give_up_s = self._clock.monotonic_s() + (task.patience_s if task.wait_if_in_flight else 0.0)
+        try:
+            while not lock.acquire(blocking=False):
+                if self._clock.monotonic_s() >= give_up_s:
+                    raise OperationInFlight(task.stream.operation_id)
+                await asyncio.sleep(0.005)
+            try:
+                yield
+            finally:
+                lock.release()
+        finally:
+            self._drop_hand(task.stream)
+
+    def _claim_hand(self, stream: StreamId) -> threading.Lock:
+        with self._guard:
+            entry = self._in_hand.setdefault(stream, [threading.Lock(), 0])
+            entry[1] += 1
+            return cast("threading.Lock", entry[0])
+
+    def _drop_hand(self, stream: StreamId) -> None:
+        with self._guard:
+            entry = self._in_hand[stream]
+            entry[1] -= 1
+            if entry[1] == 0:
+                del self._in_hand[stream]
+
+    # --- closing ---------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the store and let go of the worker's lock. A call that still runs keeps its attempt
+        open, and the next worker asks the owner."""
+        if self._worker.is_this_process:
+            self.store.close()
+            self._worker.end(leave_no_trace=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _digest(canonical: bytes) -> str:
+    return "sha256:" + hashlib.sha256(canonical).hexdigest()
+
+
+def _new_id() -> bytes:
+    return os.urandom(16)

@@ -1,0 +1,1 @@
+"""One operation's protocol, without I/O: identity, promises, belief, take-over, next step."""

@@ -1,0 +1,257 @@
+"""A stream of events folded into what `next_step` reads: the operation as it stands now.
+
+The fold judges nothing that is not in the events: whether an absent answer was believed was decided
+when the answer was recorded, and stands in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from counterfoil.operation.events import (
+    Answered,
+    Dispatched,
+    Event,
+    Excluded,
+    Leased,
+    Opened,
+    Reopened,
+    Replied,
+    Settled,
+)
+from counterfoil.operation.replies import Code, Reason, Refusal, ReplyKind, Result, Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One authorized effort: what was dispatched, what came back, whether it can still be sent.
+
+    ``ended_n`` is the place of its end in the stream: its reply or time-out, stored by its own
+    worker after the call returned, or the exclusion of its sender. ``covered_n`` is the place of
+    the believed absent answer that covers it.
+    """
+
+    number: int
+    key: str
+    worker: str
+    token: int
+    dispatched_n: int
+    dispatched_at_us: int
+    lease_until_us: int
+    deadline_s: float | None
+    redelivery: bool
+    reply: Replied | None = None
+    replied_at_us: int | None = None
+    ended_n: int | None = None
+    ended_at_us: int | None = None
+    covered_n: int | None = None
+
+    @property
+    def confirmed(self) -> bool:
+        """The owner's documented confirmation came back."""
+        return self.reply is not None and self.reply.kind is ReplyKind.CONFIRMED
+
+    @property
+    def left_no_effect(self) -> bool:
+        """A documented refusal came back, or not one byte was sent."""
+        return self.reply is not None and self.reply.kind is ReplyKind.NO_EFFECT
+
+    @property
+    def refused(self) -> bool:
+        """The owner refused the operation itself."""
+        return self.left_no_effect and (
+            self.reply is not None and self.reply.refusal is Refusal.DEFINITE
+        )
+
+    @property
+    def uncovered(self) -> bool:
+        """May still have an effect, or get one: not confirmed, not refused, not covered."""
+        return not self.confirmed and not self.left_no_effect and self.covered_n is None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A worker's right to dispatch; stamps in microseconds of the store."""
+
+    worker: str
+    token: int
+    acquired_at_us: int
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """An operation as it stands after ``n`` events."""
+
+    opened: Opened
+    opened_at_us: int
+    n: int = 1
+    last_at_us: int = 0
+    attempts: tuple[Attempt, ...] = ()
+    answers: tuple[Event, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    excluded: tuple[Event, ...] = ()
+    settled: Settled | None = None
+    settled_n: int | None = None
+    reopened: int = 0
+    reopened_n: int | None = None
+    disputed: Reason | None = None
+
+    @property
+    def uncovered(self) -> tuple[Attempt, ...]:
+        """The attempts that may still have an effect, or get one."""
+        return tuple(a for a in self.attempts if a.uncovered)
+
+    @property
+    def excluded_workers(self) -> frozenset[str]:
+        """The workers that can send nothing any more."""
+        return frozenset(e.body.worker for e in self.excluded if isinstance(e.body, Excluded))
+
+    @property
+    def found(self) -> Answered | None:
+        """The first answer that found the effect, if any."""
+        for event in self.answers:
+            if isinstance(event.body, Answered) and event.body.result is Result.PRESENT:
+                return event.body
+        return None
+
+    @property
+    def confirmed(self) -> Attempt | None:
+        """The first confirmed attempt, if any."""
+        return next((a for a in self.attempts if a.confirmed), None)
+
+    @property
+    def effect_ids(self) -> tuple[str, ...]:
+        """The distinct effects that the owner itself reported, in order."""
+        seen: dict[str, None] = {}
+        for attempt in self.attempts:
+            if attempt.confirmed and attempt.reply and attempt.reply.effect_id:
+                seen.setdefault(attempt.reply.effect_id)
+        for event in self.answers:
+            if isinstance(event.body, Answered) and event.body.effect_id:
+                seen.setdefault(event.body.effect_id)
+        return tuple(seen)
+
+
+def fold(events: Iterable[Event]) -> History:
+    """Return the history of a whole stream. Raises ``ValueError`` unless Opened comes first."""
+    history: History | None = None
+    for event in events:
+        history = begin(event) if history is None else advance(history, event)
+    if history is None:
+        raise ValueError("an operation's stream is empty")
+    return history
+
+
+def begin(event: Event) -> History:
+    """Return the history after the first event."""
+    if not isinstance(event.body, Opened):
+        raise ValueError(  # noqa: TRY004 - the stream is wrong, not a type
+            f"a stream begins with an operation, not with {type(event.body).__name__}"
+        )
+    return History(event.body, event.at_us, n=event.n, last_at_us=event.at_us)
+
+
+def advance(history: History, event: Event) -> History:
+    """Return the history after one more event."""
+    body = event.body
+    history = replace(history, n=event.n, last_at_us=event.at_us)
+    match body:
+        case Opened():
+            raise ValueError("an operation is opened once")
+        case Leased():
+            return replace(history, leases=(*history.leases, _lease(event, body.lease_s)))
+        case Dispatched():
+            return _dispatched(history, event, body)
+        case Replied():
+            return _replied(history, event, body)
+        case Excluded():
+            attempts = tuple(
+                replace(a, ended_n=event.n, ended_at_us=event.at_us)
+                if a.worker == body.worker and a.ended_n is None
+                else a
+                for a in history.attempts
+            )
+            return replace(history, attempts=attempts, excluded=(*history.excluded, event))
+        case Answered():
+            return _answered(history, event, body)
+        case Settled():
+            return replace(history, settled=body, settled_n=event.n)
+        case Reopened():
+            return replace(
+                history,
+                settled=None,
+                settled_n=None,
+                reopened=history.reopened + 1,
+                reopened_n=event.n,
+            )
+        case _:
+            assert_never(body)
+
+
+def _lease(event: Event, lease_s: float) -> Lease:
+    until_us = event.at_us + round(lease_s * 1_000_000)
+    return Lease(event.worker, event.token or 0, event.at_us, until_us)
+
+
+def _dispatched(history: History, event: Event, body: Dispatched) -> History:
+    lease = _lease(event, body.lease_s)
+    attempt = Attempt(
+        number=body.attempt,
+        key=body.key,
+        worker=event.worker,
+        token=lease.token,
+        dispatched_n=event.n,
+        dispatched_at_us=event.at_us,
+        lease_until_us=lease.until_us,
+        deadline_s=body.deadline_s,
+        redelivery=body.redelivery,
+    )
+    return replace(history, attempts=(*history.attempts, attempt), leases=(*history.leases, lease))
+
+
+def _replied(history: History, event: Event, body: Replied) -> History:
+    index = next(i for i, a in enumerate(history.attempts) if a.number == body.attempt)
+    before = history.attempts[index]
+    after = replace(before, reply=body, replied_at_us=event.at_us)
+    if body.ended and before.ended_n is None:
+        after = replace(after, ended_n=event.n, ended_at_us=event.at_us)
+    disputed = history.disputed
+    if after.confirmed:
+        disputed = disputed or _contradiction(history, body)
+    attempts = (*history.attempts[:index], after, *history.attempts[index + 1 :])
+    return replace(history, attempts=attempts, disputed=disputed)
+
+
+def _answered(history: History, event: Event, body: Answered) -> History:
+    attempts, disputed = history.attempts, history.disputed
+    if body.result is Result.PRESENT:
+        disputed = disputed or _contradiction(history, body)
+    elif body.basis is not None:
+        if history.settled is not None and history.settled.outcome is Status.COMMITTED:
+            text = "the owner no longer holds the effect that was settled"
+            disputed = disputed or Reason(Code.DISPUTED, text)
+        attempts = tuple(
+            replace(a, covered_n=event.n) if a.uncovered and a.key == body.key else a
+            for a in attempts
+        )
+    answers = (*history.answers, event)
+    return replace(history, attempts=attempts, answers=answers, disputed=disputed)
+
+
+def _contradiction(history: History, seen: Replied | Answered) -> Reason | None:
+    """Say how an effect that just became known contradicts what was known before it."""
+    if seen.claimed_by is not None:
+        text = f"the owner's effect {seen.effect_id} belongs to operation {seen.claimed_by!r}"
+        return Reason(Code.EFFECT_CLAIMED, text)
+    if history.settled is not None and history.settled.outcome is Status.NOT_RUN:
+        text = "an effect appeared after the operation was settled as not run"
+        return Reason(Code.DISPUTED, text)
+    known = history.effect_ids
+    if seen.effect_id is not None and known and seen.effect_id not in known:
+        return Reason(Code.DISPUTED, "the owner reported two different effects")
+    return None

@@ -1,0 +1,519 @@
+"""Carries one operation: a generator that yields what it needs and is sent what happened.
+
+It does no I/O and reads no clock. A driver performs each command against a store, an owner and the
+machine, and sends back a ``Sent``. Every observation is appended together with what it permits: an
+answer and the resend or settlement that it licenses are one transaction (coordinator, "Order of
+writes").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+
+from counterfoil.errors import (
+    BrokenWorld,
+    OperationConflict,
+    OperationInFlight,
+    OperationNotFound,
+    Refused,
+    StoreError,
+)
+from counterfoil.limits import LEASE_MARGIN_S, LEASE_S, PATIENCE_S
+from counterfoil.operation import belief
+from counterfoil.operation.commands import (
+    Append,
+    Appended,
+    Call,
+    Claimed,
+    Command,
+    Happened,
+    Load,
+    Pause,
+    Prove,
+    Question,
+    RaiseFence,
+    ReadToken,
+    Sent,
+)
+from counterfoil.operation.conflict import differing
+from counterfoil.operation.events import (
+    Answered,
+    Body,
+    Dispatched,
+    Event,
+    Excluded,
+    Leased,
+    NewEvent,
+    Opened,
+    Reopened,
+    Replied,
+    Settled,
+)
+from counterfoil.operation.history import Attempt, History, advance, begin
+from counterfoil.operation.identity import StreamId  # noqa: TC001
+from counterfoil.operation.next_step import (
+    Ask,
+    Dispatch,
+    Done,
+    HandOver,
+    Moment,
+    Policy,
+    Settle,
+    Wait,
+    next_step,
+)
+from counterfoil.operation.promises import Fences, Promises, weaker
+from counterfoil.operation.replies import (
+    Answer,
+    Code,
+    Reason,
+    Refusal,
+    Reply,
+    ReplyKind,
+    Result,
+    Status,
+)
+from counterfoil.operation.takeover import Standing, standing, workers_in_question
+from counterfoil.operation.values import cut_text, encode_value
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How far the operation came, and what is known. ``live_value`` is what the call returned."""
+
+    status: Status
+    reason: Reason
+    history: History
+    replayed: bool
+    live_value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One operation to carry. ``opened`` is None where it must exist already."""
+
+    stream: StreamId
+    opened: Opened | None
+    worker: str
+    promises: Promises
+    policy: Policy
+    new_id: Callable[[], bytes]
+    lease_s: float = LEASE_S
+    patience_s: float = PATIENCE_S
+    wait_if_in_flight: bool = True
+
+
+Carrying = Generator[Command, Sent, Ended]
+
+POLL_S = 0.05
+"""Seconds between two looks at an operation that another worker is carrying."""
+
+
+def carry(task: Task) -> Carrying:
+    """Carry one operation as far as it may go now; return how far that was.
+
+    Raises ``OperationConflict``, ``OperationInFlight`` and ``OperationNotFound``; whatever a driver
+    throws in goes through.
+    """
+    return _Carrier(task).run()
+
+
+def carry_again(task: Task, by: str | None) -> Carrying:
+    """Open a refused operation once more, because ``by`` asked for it, and carry it.
+
+    Raises ``Refused`` unless it is settled as not run.
+    """
+    return _Carrier(task, seen=[Reopened(by)]).run()
+
+
+def record_late_reply(task: Task, attempt: int, reply: Reply) -> Carrying:
+    """Record the reply of a call that returned late, and the settlement if it settles."""
+    return _Carrier(task, seen=[replied(attempt, reply)], stopped=True).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _AnswerSeen:
+    question: belief.Question
+    answer: Answer
+
+
+@dataclass(slots=True)
+class _Carrier:
+    """The state of one ``carry``: the history as stored, and what was seen and is not stored yet.
+
+    Observations are kept raw and turned into events against the history of the moment, so that an
+    answer is judged against every attempt then in the store (T6).
+    """
+
+    task: Task
+    history: History | None = None
+    seen: list[Body | _AnswerSeen] = field(default_factory=list)
+    opening: bool = False
+    now_us: int = 0
+    monotonic_s: float = 0.0
+    stopped: bool = False
+    end_known_at_s: dict[int, float] = field(default_factory=dict)
+    questions: int = 0
+    last_question_at_s: float | None = None
+    in_doubt_since_s: float | None = None
+    lease_taken_at_s: float = 0.0
+    claimed_by: str | None = None
+    live_value: object = None
+    acted: bool = False
+
+    def run(self) -> Carrying:
+        """Carry; a store that fails after a dispatch leaves the outcome unknown, never committed."""
+        try:
+            return (yield from self.steps())
+        except StoreError as error:
+            history = self.history
+            if history is None or not history.attempts or history.settled is not None:
+                raise
+            seen = [f"; the call came back {b.kind}" for b in self.seen if isinstance(b, Replied)]
+            reason = Reason(Code.STORE_FAILED, f"{error}{''.join(seen)}")
+            return Ended(Status.UNKNOWN, reason, history, not self.acted)
+
+    def steps(self) -> Carrying:
+        yield from self.load()
+        while True:
+            events, view = self.view()
+            self.note_ends(view)
+            step = next_step(view, self.promises(view), self.task.policy, self.moment())
+            match step:
+                case _ if self.stopped or isinstance(step, Settle | Done):
+                    if isinstance(step, Settle) and not view.settled:
+                        settled = Settled(
+                            step.outcome, step.reason.code, step.reason.text, step.cost
+                        )
+                        events = (*events, self.event(settled))
+                    if (yield from self.store(events)):
+                        return self.ended(step)
+                case Dispatch():
+                    yield from self.dispatch(step, events)
+                case Ask():
+                    if (yield from self.store(events)) and (yield from self.hold_lease(step)):
+                        if self.out_of_patience():
+                            return self.ended(step)
+                        yield from self.ask(step)
+                case Wait() | HandOver():
+                    if not (yield from self.store(events)):
+                        continue
+                    if isinstance(step, HandOver) or self.out_of_patience():
+                        return self.ended(step)
+                    yield from self.wait(step)
+
+    # --- reading and writing ---------------------------------------------------------------------
+
+    def do(self, command: Command) -> Generator[Command, Sent, Happened]:
+        sent = yield command
+        self.now_us, self.monotonic_s = sent.now_us, sent.monotonic_s
+        self.stopped = self.stopped or sent.stop
+        return sent.happened
+
+    def load(self) -> Generator[Command, Sent, None]:
+        loaded = yield from self.do(Load())
+        assert loaded is None or isinstance(loaded, History)
+        task = self.task
+        if loaded is None:
+            if task.opened is None:
+                raise OperationNotFound(task.stream.operation_id)
+            self.opening = True
+            return
+        self.opening = False
+        self.history = loaded
+        if task.opened is not None:
+            members = differing(loaded.opened, task.opened)
+            if members:
+                raise OperationConflict(task.stream.operation_id, members)
+        if loaded.settled is None:
+            yield from self.prove(loaded)
+
+    def prove(self, history: History) -> Generator[Command, Sent, None]:
+        workers = workers_in_question(history, self.task.worker)
+        if workers:
+            dead = yield from self.do(Prove(workers))
+            assert isinstance(dead, Mapping)
+            already = {body.worker for body in self.seen if isinstance(body, Excluded)}
+            self.seen += [Excluded(w, why) for w, why in dead.items() if w not in already]
+
+    def view(self) -> tuple[tuple[NewEvent, ...], History]:
+        """The events that are not stored yet, and the history as if they were."""
+        history = self.history
+        events: list[NewEvent] = []
+        bodies = [self.task.opened, *self.seen] if self.opening else self.seen
+        for item in bodies:
+            assert item is not None
+            if isinstance(item, _AnswerSeen):
+                assert history is not None
+                body: Body = self.answered(history, item)
+            elif isinstance(item, Replied) and self.claimed_by is not None:
+                body = replace(item, claimed_by=self.claimed_by)
+            else:
+                body = item
+            if isinstance(body, Reopened):
+                check_reopening(history, self.task.stream)
+            events.append(self.event(body))
+            n = 1 if history is None else history.n + 1
+            provisional = Event(n, self.now_us, self.task.worker, None, body)
+            history = begin(provisional) if history is None else advance(history, provisional)
+        assert history is not None
+        return tuple(events), history
+
+    def store(self, events: tuple[NewEvent, ...]) -> Generator[Command, Sent, bool]:
+        """Append; True when stored. False: the history is new, decide again."""
+        if not events:
+            return True
+        expected = 0 if self.history is None else self.history.n
+        claim = None if self.claimed_by is not None else effect_to_claim(events)
+        before_s = self.monotonic_s
+        result = yield from self.do(Append(expected, events, claim))
+        match result:
+            case Appended():
+                self.history = result.history
+                if isinstance(events[-1].body, Leased | Dispatched):
+                    self.lease_taken_at_s = before_s
+                self.seen.clear()
+                self.opening = False
+                return True
+            case Claimed():
+                self.claimed_by = result.operation_id
+                return False
+            case _:
+                yield from self.load()
+                return False
+
+    def event(self, body: Body, token: int | None = None, *, takes: bool = False) -> NewEvent:
+        return NewEvent(self.task.new_id(), self.task.worker, body, token, takes)
+
+    # --- acting ----------------------------------------------------------------------------------
+
+    def dispatch(
+        self, step: Dispatch, events: tuple[NewEvent, ...]
+    ) -> Generator[Command, Sent, None]:
+        task = self.task
+        token: int | None = None
+        if task.promises.fences is Fences.BY_LEASE:
+            read = yield from self.do(ReadToken())
+            if not isinstance(read, int):
+                raise BrokenWorld(f"the owner's lease cannot be read ({read}); nothing was sent")
+            token = read
+        body = Dispatched(
+            step.attempt,
+            step.key,
+            task.lease_s,
+            task.policy.deadline_s,
+            step.basis,
+            step.redelivery,
+        )
+        dispatched = self.event(body, token, takes=token is None)
+        if not (yield from self.store((*events, dispatched))):
+            return
+        self.acted = True
+        assert self.history is not None
+        attempt = self.history.attempts[-1]
+        reply = yield from self.look_before_sending(attempt)
+        if reply is None:
+            happened = yield from self.do(Call(attempt))
+            assert isinstance(happened, Reply)
+            reply = happened
+        self.live_value = reply.value if reply.kind is ReplyKind.CONFIRMED else None
+        self.seen.append(replied(attempt.number, reply))
+
+    def look_before_sending(self, attempt: Attempt) -> Generator[Command, Sent, Reply | None]:
+        """The look before the first byte: it narrows a gap and licenses nothing."""
+        left_s = self.lease_taken_at_s + self.task.lease_s - self.monotonic_s
+        if left_s < (attempt.deadline_s or 0.0) + LEASE_MARGIN_S:
+            return not_sent("too little of its lease was left")
+        if self.task.promises.fences is Fences.BY_LEASE:
+            # Compared, never adopted: a frozen worker that adopts has un-fenced itself (T2).
+            current = yield from self.do(ReadToken())
+            if current != attempt.token:
+                return not_sent("the owner's lease has moved to another token")
+        return None
+
+    def hold_lease(self, step: Ask) -> Generator[Command, Sent, bool]:
+        """Ask under a lease; where the owner takes a fence, under a token above every attempt's."""
+        assert self.history is not None
+        history, fences = self.history, self.task.promises.fences
+        mine = standing(history, self.task.worker, self.now_us) is Standing.MINE
+        takes = step.fence and fences is not Fences.BY_LEASE
+        above = max(a.token for a in history.attempts)
+        if mine and not (takes and history.leases[-1].token <= above):
+            return True
+        token: int | None = None
+        if fences is Fences.BY_LEASE:
+            read = yield from self.do(ReadToken())
+            if not isinstance(read, int):
+                return True  # unread: the question goes out without a fence
+            token = read
+        leased = self.event(Leased(self.task.lease_s), token, takes=token is None)
+        return (yield from self.store((leased,)))
+
+    def ask(self, step: Ask) -> Generator[Command, Sent, None]:
+        history = self.history
+        assert history is not None
+        attempt = next(a for a in reversed(history.attempts) if a.key == step.key)
+        fence = yield from self.fence(attempt)
+        began_s, began_us = self.monotonic_s, self.now_us
+        question = belief.Question(
+            key=step.key,
+            asked_after=history.n,
+            asked_at_us=began_us,
+            fence=fence,
+            end_known_s={n: began_s - at for n, at in self.end_known_at_s.items()},
+        )
+        carried = fence if self.task.promises.fences is Fences.ON_ASK else None
+        answer = yield from self.do(Question(step.key, attempt, carried))
+        self.acted = True
+        self.questions += 1
+        self.last_question_at_s = self.monotonic_s
+        if self.in_doubt_since_s is None:
+            self.in_doubt_since_s = began_s
+        if isinstance(answer, Answer) and self.tells_something_new(question, answer):
+            self.live_value = answer.value
+            self.seen.append(_AnswerSeen(question, answer))
+
+    def fence(self, attempt: Attempt) -> Generator[Command, Sent, int | None]:
+        """Put a token in force at the owner before the question, where it takes one."""
+        assert self.history is not None
+        token = self.history.leases[-1].token
+        match self.task.promises.fences:
+            case Fences.ON_ASK:
+                return token
+            case Fences.BY_CALL:
+                raised = yield from self.do(RaiseFence(token, attempt))
+                return token if raised is True else None
+            case Fences.BY_LEASE:
+                read = yield from self.do(ReadToken())
+                return read if isinstance(read, int) and not isinstance(read, bool) else None
+            case _:
+                return None
+
+    def tells_something_new(self, question: belief.Question, answer: Answer) -> bool:
+        """An absent answer that is not believed is stored once, not at every question."""
+        history = self.history
+        assert history is not None
+        if answer.result is Result.PRESENT:
+            return True
+        last = history.answers[-1].n if history.answers else 0
+        if last < max(a.dispatched_n for a in history.attempts):
+            return True
+        promises = self.promises(history)
+        return belief.basis_of_belief(history, question, answer, promises) is not None
+
+    def wait(self, step: Wait) -> Generator[Command, Sent, None]:
+        if step.reason.code is Code.IN_FLIGHT and not self.task.wait_if_in_flight:
+            raise OperationInFlight(self.task.stream.operation_id)
+        if self.in_doubt_since_s is None:
+            self.in_doubt_since_s = self.monotonic_s
+        until_s = min(step.until_s, self.in_doubt_since_s + self.task.patience_s)
+        if step.reason.code in LOOK_AGAIN:
+            until_s = min(until_s, self.monotonic_s + POLL_S)
+        yield from self.do(Pause(until_s))
+        if step.reason.code in LOOK_AGAIN and not self.stopped:
+            yield from self.load()
+
+    # --- small things ----------------------------------------------------------------------------
+
+    def promises(self, history: History | None) -> Promises:
+        if history is None:
+            return self.task.promises
+        return weaker(Promises.from_json(history.opened.promises), self.task.promises)
+
+    def moment(self) -> Moment:
+        return Moment(
+            worker=self.task.worker,
+            now_us=self.now_us,
+            monotonic_s=self.monotonic_s,
+            end_known_at_s=self.end_known_at_s,
+            questions=self.questions,
+            last_question_at_s=self.last_question_at_s,
+        )
+
+    def note_ends(self, view: History) -> None:
+        for attempt in view.attempts:
+            if attempt.ended_n is not None:
+                self.end_known_at_s.setdefault(attempt.number, self.monotonic_s)
+
+    def out_of_patience(self) -> bool:
+        since = self.in_doubt_since_s
+        return self.stopped or (
+            since is not None and self.monotonic_s >= since + self.task.patience_s
+        )
+
+    def answered(self, history: History, seen: _AnswerSeen) -> Answered:
+        question, answer = seen.question, seen.answer
+        value, missing = encode_value(answer.value)
+        return Answered(
+            key=question.key,
+            result=answer.result,
+            asked_after=question.asked_after,
+            asked_at_us=question.asked_at_us,
+            says_final=answer.says_final,
+            partial=answer.partial,
+            fence=question.fence,
+            basis=belief.basis_of_belief(history, question, answer, self.promises(history)),
+            effect_id=answer.effect_id,
+            cost=answer.cost,
+            value=value,
+            value_missing=missing,
+            claimed_by=self.claimed_by,
+        )
+
+    def ended(self, step: Settle | Done | Wait | HandOver | Ask | Dispatch) -> Ended:
+        assert self.history is not None
+        if isinstance(step, Settle | Done):
+            status, reason = step.outcome, step.reason
+        elif isinstance(step, Wait | HandOver):
+            status, reason = Status.UNKNOWN, step.reason
+        else:
+            text = "the owner was asked and has not answered"
+            status, reason = Status.UNKNOWN, Reason(Code.AWAITING_ANSWER, text)
+        return Ended(status, reason, self.history, not self.acted, self.live_value)
+
+
+LOOK_AGAIN = frozenset({Code.IN_FLIGHT, Code.SENDER_MAY_STILL_SEND, Code.CALL_STILL_RUNNING})
+
+
+def not_sent(detail: str) -> Reply:
+    """A reply for a call of which not one byte was written."""
+    return Reply(ReplyKind.NO_EFFECT, Refusal.NOT_SENT, detail)
+
+
+def replied(attempt: int, reply: Reply) -> Replied:
+    """Return the event body for a reply; what cannot be kept of its value is named."""
+    value, missing = encode_value(reply.value)
+    return Replied(
+        attempt=attempt,
+        kind=reply.kind,
+        refusal=reply.refusal,
+        detail=cut_text(reply.detail),
+        effect_id=reply.effect_id,
+        cost=reply.cost,
+        value=value,
+        value_missing=missing,
+        ended=reply.ended,
+    )
+
+
+def effect_to_claim(events: tuple[NewEvent, ...]) -> str | None:
+    """The owner's effect id that these events report as this operation's own, if any."""
+    for event in events:
+        body = event.body
+        if isinstance(body, Replied) and body.kind is ReplyKind.CONFIRMED and body.effect_id:
+            return body.effect_id
+        if isinstance(body, Answered) and body.effect_id:
+            return body.effect_id
+    return None
+
+
+def check_reopening(history: History | None, stream: StreamId) -> None:
+    """Raise ``Refused`` unless the operation is settled as not run and undisputed."""
+    settled = None if history is None or history.disputed else history.settled
+    if settled is None or settled.outcome is not Status.NOT_RUN:
+        raise Refused(
+            "not_retryable",
+            f"operation {stream.operation_id!r} is not settled as not run; "
+            "only an operation that left no effect can be tried again",
+        )

@@ -1,0 +1,29 @@
+"""What of a returned value is kept: JSON text, or the reason why there is none."""
+
+from __future__ import annotations
+
+import json
+
+from counterfoil.limits import TEXT_CHARACTERS_MAX, VALUE_BYTES_MAX
+
+UNENCODABLE = "unencodable"
+TOO_LARGE = "too_large"
+
+
+def encode_value(value: object) -> tuple[str | None, str | None]:
+    """Return (JSON text, None), or (None, why it cannot be kept); (None, None) for None."""
+    if value is None:
+        return None, None
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        return None, UNENCODABLE
+    return (text, None) if len(text) <= VALUE_BYTES_MAX else (None, TOO_LARGE)
+
+
+def cut_text(text: str | None) -> str | None:
+    """Return free text on one line, without control characters, at most 2,048 characters."""
+    if text is None:
+        return None
+    line = "".join(c if c.isprintable() or c == " " else " " for c in text[:TEXT_CHARACTERS_MAX])
+    return line.encode("utf-8", "replace").decode()

@@ -1,0 +1,1 @@
+"""Durable operations: one append-only log and rows derived from it, on several engines."""

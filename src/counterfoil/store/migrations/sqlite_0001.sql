@@ -1,0 +1,59 @@
+-- The log is the truth; the other tables are derived from it, or say who may send.
+CREATE TABLE store (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    store_id TEXT NOT NULL,
+    least_reader INTEGER NOT NULL,
+    least_writer INTEGER NOT NULL,
+    token_base INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE operations (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    operation_id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    action TEXT NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    held TEXT,
+    opened_at_us INTEGER NOT NULL,
+    changed_at_us INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    UNIQUE (namespace, tenant, operation_id)
+) STRICT;
+
+CREATE INDEX operations_unsettled ON operations (namespace, changed_at_us)
+    WHERE status IN ('unknown', 'disputed');
+
+CREATE TABLE log (
+    seq INTEGER PRIMARY KEY,
+    operation INTEGER NOT NULL REFERENCES operations (id),
+    n INTEGER NOT NULL,
+    event_id BLOB NOT NULL,
+    kind TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    at_us INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    token INTEGER,
+    digest BLOB NOT NULL,
+    payload TEXT,
+    chained BLOB NOT NULL,
+    UNIQUE (operation, n)
+) STRICT;
+
+-- (owner, effect id) is one operation's own: a second one that finds it is parked.
+CREATE TABLE claims (
+    owner TEXT NOT NULL,
+    effect_id TEXT NOT NULL,
+    operation INTEGER NOT NULL REFERENCES operations (id),
+    PRIMARY KEY (owner, effect_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workers (
+    worker TEXT PRIMARY KEY,
+    host TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    lock TEXT,
+    pid INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,99 @@
+"""What a coordinator needs of a store. One port; memory, SQLite and PostgreSQL behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from counterfoil.operation.commands import Appended, Claimed, Moved
+    from counterfoil.operation.events import Event, NewEvent
+    from counterfoil.operation.history import History
+    from counterfoil.operation.identity import StreamId
+    from counterfoil.store.chain import LogEntry
+
+EVENT_VERSION = 1
+"""The version written with every event's payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRecord:
+    """One worker: a process that may send. ``host`` and ``boot`` say where its lock means something.
+
+    ``lock`` is the name of its lock file, None where a lock proves nothing.
+    """
+
+    worker: str
+    host: str
+    boot: str
+    lock: str | None
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation as it stands, for lists: what an inbox reads without folding a stream."""
+
+    stream: StreamId
+    owner: str
+    action: str
+    status: str
+    reason: str
+    held: str | None
+    opened_at_us: int
+    changed_at_us: int
+    version: int
+
+
+class Store(Protocol):
+    """A durable log. Every method raises ``errors.StoreError`` if the engine fails.
+
+    An append is durable when it returns. After a failed write or sync the store refuses all that
+    follows (`StoreFailed`): it must be opened anew.
+    """
+
+    def load(self, stream: StreamId) -> History | None:
+        """Return an operation's history, or None."""
+        ...
+
+    def events(self, stream: StreamId) -> Sequence[Event]:
+        """Return an operation's stream, in order; empty if there is none."""
+        ...
+
+    def append(
+        self,
+        stream: StreamId,
+        before: History | None,
+        events: Sequence[NewEvent],
+        *,
+        claim: str | None,
+        by: WorkerRecord,
+    ) -> Appended | Moved | Claimed:
+        """Append all of ``events`` in one durable transaction, if the stream is still ``before``.
+
+        Appending the same event ids twice is one append. ``claim`` is the owner's effect id that
+        becomes this operation's own.
+        """
+        ...
+
+    def streams(self, namespace: str) -> Iterator[StreamId]:
+        """Yield every operation of a namespace in the order in which they were opened."""
+        ...
+
+    def unsettled(self, namespace: str, limit: int) -> Sequence[Row]:
+        """Return operations that are not settled, those changed longest ago first."""
+        ...
+
+    def worker(self, worker: str) -> WorkerRecord | None:
+        """Return what is known of a worker."""
+        ...
+
+    def log(self, after_seq: int = 0) -> Iterator[LogEntry]:
+        """Yield the whole log in the store's order."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine; appended events stay durable."""
+        ...

@@ -1,0 +1,361 @@
+"""The store on SQLite, through apsw: WAL, `synchronous=FULL`, `BEGIN IMMEDIATE` always."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from contextlib import contextmanager
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import apsw
+
+from counterfoil.errors import (
+    StoreCorrupt,
+    StoreError,
+    StoreFailed,
+    StoreTooNew,
+    StoreUnsafe,
+    StoreUnwritable,
+)
+from counterfoil.operation.commands import Appended, Claimed, Moved
+from counterfoil.operation.events import Event, from_payload
+from counterfoil.operation.history import fold
+from counterfoil.operation.identity import StreamId
+from counterfoil.store.chain import GENESIS, LogEntry
+from counterfoil.store.file_checks import check_path, make_private
+from counterfoil.store.port import Row, WorkerRecord
+from counterfoil.store.stamping import Head, row_of, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from counterfoil.operation.events import NewEvent
+    from counterfoil.operation.history import History
+
+APPLICATION_ID = 0x43464C31
+SCHEMA = 1
+"""The schema that this program writes; it reads those from 1 up to it."""
+BUSY_MS = 10_000
+"""Milliseconds to wait for another process's transaction before giving up."""
+CHECKPOINT_PAGES = 10_000
+"""WAL pages between checkpoints: about 40 MB, so that few commits pay for one."""
+PAGE = 500
+"""Rows read at a time where a whole log is walked."""
+
+WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+"""The releases that mended the WAL-reset corruption; within a series, from there on."""
+
+_ENTRY = (
+    "SELECT l.seq, o.namespace, o.tenant, o.operation_id, l.n, l.event_id, l.kind, l.version,"
+    " l.at_us, l.worker, l.token, l.digest, l.payload, l.chained"
+    " FROM log l JOIN operations o ON o.id = l.operation"
+)
+_EVENTS = (
+    "SELECT n, at_us, worker, token, kind, payload FROM log WHERE operation = ("
+    "SELECT id FROM operations WHERE namespace = ? AND tenant = ? AND operation_id = ?) ORDER BY n"
+)
+
+
+def engine_is_safe(version: tuple[int, ...]) -> bool:
+    """Whether this SQLite is free of the WAL-reset corruption."""
+    series = [fixed for fixed in WAL_RESET_FIXED if fixed[:2] == version[:2]]
+    return version >= series[0] if series else version > WAL_RESET_FIXED[-1]
+
+
+class SqliteStore:
+    """The port over one SQLite file. ``now_us`` is the wall clock in microseconds.
+
+    Raises ``StoreError`` with what to do next for a file that cannot be used.
+    """
+
+    def __init__(self, path: Path, *, create: bool, now_us: Callable[[], int]) -> None:
+        self.path = path
+        self._now_us = now_us
+        self._lock = threading.RLock()
+        self._failed: str | None = None
+        self._known_workers: set[str] = set()
+        version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+        if not engine_is_safe(version):
+            raise StoreUnsafe(
+                f"SQLite {apsw.sqlite_lib_version()} can corrupt its log; install a newer apsw"
+            )
+        check_path(path, create=create)
+        make_private(path)
+        with self._as_store_errors():
+            self._db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            self._db.set_busy_timeout(BUSY_MS)
+            self._prepare(create=create)
+
+    # --- opening ---------------------------------------------------------------------------------
+
+    def _prepare(self, *, create: bool) -> None:
+        db = self._db
+        size = self.path.stat().st_size
+        if size > 0 and int(db.pragma("application_id") or 0) != APPLICATION_ID:
+            with db:
+                fresh = not list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
+            if not (fresh and create):
+                raise StoreCorrupt(f"{self.path} is no database of Counterfoil; name another file")
+        if size == 0 and not create:
+            raise StoreCorrupt(f"{self.path} is empty; make a database with open(..., create=True)")
+        db.pragma("journal_mode", "wal")
+        db.pragma("synchronous", "full")
+        if sys.platform == "darwin":
+            db.pragma("fullfsync", True)
+            db.pragma("checkpoint_fullfsync", True)
+        db.pragma("foreign_keys", True)
+        db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        self._migrate()
+        row = db.execute("SELECT least_writer, token_base FROM store").fetchone()
+        if row is None:
+            raise StoreCorrupt(f"{self.path} lacks its own description; restore a backup")
+        if int(row[0]) > SCHEMA:
+            raise self._too_new(int(row[0]))
+        self._token_base = int(row[1])
+
+    def _migrate(self) -> None:
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            found = int(db.pragma("user_version") or 0)
+            least = found
+            if found > SCHEMA:
+                least = int(db.execute("SELECT least_writer FROM store").fetchone()[0])
+                if least > SCHEMA:
+                    raise self._too_new(least)
+            for number in range(found + 1, SCHEMA + 1):
+                name = f"sqlite_{number:04}.sql"
+                db.execute(
+                    resources.files("counterfoil.store.migrations").joinpath(name).read_text()
+                )
+            if found == 0:
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                db.execute("INSERT INTO store VALUES (1, ?, 1, 1, 0)", (os.urandom(16).hex(),))
+            if found < SCHEMA:
+                db.execute(f"PRAGMA user_version = {SCHEMA}")
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _too_new(self, least: int) -> StoreTooNew:
+        return StoreTooNew(
+            f"{self.path} needs a program that writes schema {least}, this one writes {SCHEMA}; "
+            "upgrade counterfoil"
+        )
+
+    @contextmanager
+    def _as_store_errors(self) -> Iterator[None]:
+        """Say what an engine's error means for the caller."""
+        try:
+            yield
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise StoreCorrupt(f"{self.path} is damaged ({error}); restore a backup") from error
+        except apsw.BusyError as error:
+            raise StoreError(
+                f"{self.path} has been locked by another process for {BUSY_MS // 1000} s; "
+                "find the process that holds it, then try again"
+            ) from error
+        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError) as error:
+            raise StoreUnwritable(f"{self.path} cannot be written ({error})") from error
+        except (apsw.IOError, apsw.FullError) as error:
+            # After a failed write or sync nothing that this process reads back proves anything.
+            self._failed = str(error)
+            raise self._stopped() from error
+        except apsw.SQLError as error:
+            raise StoreCorrupt(f"{self.path}: {error}; restore a backup") from error
+        except apsw.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+
+    def _stopped(self) -> StoreFailed:
+        return StoreFailed(
+            f"{self.path}: a write or sync failed ({self._failed}); this process sends nothing "
+            "more from it; mend the disk, then open it anew"
+        )
+
+    # --- the port --------------------------------------------------------------------------------
+
+    def load(self, stream: StreamId) -> History | None:
+        """Return an operation's history, or None."""
+        events = self.events(stream)
+        return fold(events) if events else None
+
+    def events(self, stream: StreamId) -> Sequence[Event]:
+        """Return an operation's stream, in order; empty if there is none."""
+        names = (stream.namespace, stream.tenant, stream.operation_id)
+        with self._lock, self._as_store_errors():
+            rows = self._db.execute(_EVENTS, names).fetchall()
+        return [
+            Event(n, at_us, worker, token, from_payload(kind, json.loads(text or "{}")))  # type: ignore[arg-type]
+            for n, at_us, worker, token, kind, text in rows
+        ]
+
+    def append(
+        self,
+        stream: StreamId,
+        before: History | None,
+        events: Sequence[NewEvent],
+        *,
+        claim: str | None,
+        by: WorkerRecord,
+    ) -> Appended | Moved | Claimed:
+        """Append all of ``events`` in one durable transaction, if the stream is still ``before``."""
+        with self._lock, self._as_store_errors():
+            if self._failed is not None:
+                raise self._stopped()
+            db = self._db
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                result = self._write(stream, before, events, claim, by)
+                db.execute("COMMIT" if isinstance(result, Appended) else "ROLLBACK")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+            self._known_workers.add(by.worker)
+            return result
+
+    def _write(
+        self,
+        stream: StreamId,
+        before: History | None,
+        events: Sequence[NewEvent],
+        claim: str | None,
+        by: WorkerRecord,
+    ) -> Appended | Moved | Claimed:
+        db = self._db
+        names = (stream.namespace, stream.tenant, stream.operation_id)
+        row = db.execute(
+            "SELECT id, version FROM operations"
+            " WHERE namespace = ? AND tenant = ? AND operation_id = ?",
+            names,
+        ).fetchone()
+        place = before.n if before is not None else 0
+        if (row[1] if row is not None else 0) != place:
+            return self._moved(stream, row, place, events)
+        last = db.execute(
+            "SELECT seq, at_us, chained FROM log ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
+        head = Head(*last) if last is not None else Head(0, 0, GENESIS)  # type: ignore[misc]
+        entries, history = stamp(stream, before, events, head, self._now_us(), self._token_base)
+        now = row_of(stream, history)
+        if row is None:
+            db.execute(
+                "INSERT INTO operations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*names, now.owner, now.action, now.status, now.reason, now.held,
+                 now.opened_at_us, now.changed_at_us, now.version),
+            )  # fmt: skip
+            operation = db.last_insert_rowid()
+        else:
+            operation = int(row[0])  # type: ignore[arg-type]
+            db.execute(
+                "UPDATE operations SET status = ?, reason = ?, held = ?, changed_at_us = ?,"
+                " version = ? WHERE id = ?",
+                (now.status, now.reason, now.held, now.changed_at_us, now.version, operation),
+            )
+        if claim is not None:
+            holder = self._claim(now.owner, claim, operation)
+            if holder is not None:
+                return Claimed(holder)
+        if by.worker not in self._known_workers:
+            db.execute(
+                "INSERT OR IGNORE INTO workers VALUES (?, ?, ?, ?, ?)",
+                (by.worker, by.host, by.boot, by.lock, by.pid),
+            )
+        db.executemany(
+            "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (e.seq, operation, e.n, e.event_id, e.kind, e.version, e.at_us, e.worker, e.token,
+                 e.digest, e.payload, e.chained)
+                for e in entries
+            ],
+        )  # fmt: skip
+        return Appended(history)
+
+    def _moved(
+        self, stream: StreamId, row: object, place: int, events: Sequence[NewEvent]
+    ) -> Appended | Moved:
+        """Tell a stream that somebody moved from our own append whose acknowledgement was lost."""
+        if row is not None:
+            found = self._db.execute(
+                "SELECT event_id FROM log WHERE operation = ? AND n = ?",
+                (row[0], place + 1),  # type: ignore[index]
+            ).fetchone()
+            if found is not None and found[0] == events[0].event_id:
+                history = self.load(stream)
+                assert history is not None
+                return Appended(history)
+        return Moved()
+
+    def _claim(self, owner: str, effect_id: str, operation: int) -> str | None:
+        """Make the effect this operation's own; return the id of another that has it."""
+        db = self._db
+        found = db.execute(
+            "SELECT c.operation, o.operation_id FROM claims c JOIN operations o"
+            " ON o.id = c.operation WHERE c.owner = ? AND c.effect_id = ?",
+            (owner, effect_id),
+        ).fetchone()
+        if found is None:
+            db.execute("INSERT INTO claims VALUES (?, ?, ?)", (owner, effect_id, operation))
+            return None
+        return None if found[0] == operation else str(found[1])
+
+    def streams(self, namespace: str) -> Iterator[StreamId]:
+        """Yield every operation of a namespace in the order in which they were opened."""
+        last = 0
+        while True:
+            with self._lock, self._as_store_errors():
+                rows = self._db.execute(
+                    "SELECT id, tenant, operation_id FROM operations"
+                    " WHERE namespace = ? AND id > ? ORDER BY id LIMIT ?",
+                    (namespace, last, PAGE),
+                ).fetchall()
+            for found, tenant, operation_id in rows:
+                last = int(found)  # type: ignore[arg-type]
+                yield StreamId(namespace, str(tenant), str(operation_id))
+            if len(rows) < PAGE:
+                return
+
+    def unsettled(self, namespace: str, limit: int) -> Sequence[Row]:
+        """Return operations that are not settled, those changed longest ago first."""
+        with self._lock, self._as_store_errors():
+            rows = self._db.execute(
+                "SELECT tenant, operation_id, owner, action, status, reason, held, opened_at_us,"
+                " changed_at_us, version FROM operations WHERE namespace = ?"
+                " AND status IN ('unknown', 'disputed') AND status = 'unknown'"
+                " ORDER BY changed_at_us LIMIT ?",
+                (namespace, limit),
+            ).fetchall()
+        return [Row(StreamId(namespace, str(r[0]), str(r[1])), *r[2:]) for r in rows]  # type: ignore[arg-type]
+
+    def worker(self, worker: str) -> WorkerRecord | None:
+        """Return what is known of a worker."""
+        with self._lock, self._as_store_errors():
+            row = self._db.execute(
+                "SELECT worker, host, boot, lock, pid FROM workers WHERE worker = ?", (worker,)
+            ).fetchone()
+        return WorkerRecord(*row) if row is not None else None  # type: ignore[arg-type]
+
+    def log(self, after_seq: int = 0) -> Iterator[LogEntry]:
+        """Yield the whole log in the store's order."""
+        while True:
+            with self._lock, self._as_store_errors():
+                rows = self._db.execute(
+                    _ENTRY + " WHERE l.seq > ? ORDER BY l.seq LIMIT ?", (after_seq, PAGE)
+                ).fetchall()
+            for row in rows:
+                entry = LogEntry(*row)  # type: ignore[arg-type]
+                after_seq = entry.seq
+                yield entry
+            if len(rows) < PAGE:
+                return
+
+    def close(self) -> None:
+        """Let go of the file; appended events stay durable."""
+        with self._lock:
+            self._db.close()
