@@ -10,9 +10,11 @@ import sys
 
 # command name -> module that holds a click command called `command`
 COMMANDS = {
-    "adapter": "counterfoil.cli.adapter",
+    "adapter": "counterfoil.cli.adapter_command",
     "demo": "counterfoil.cli.demo",
     "export": "counterfoil.cli.export",
+    "mission": "counterfoil.cli.mission",
+    "owner": "counterfoil.cli.owner",
     "runtime": "counterfoil.cli.runtime",
     "verify": "counterfoil.cli.verify_help",
 }

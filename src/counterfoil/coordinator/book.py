@@ -144,11 +144,11 @@ class Book:
         """Carry the operation to at most one effect, and return how it stands.
 
         Performed again under the same id it continues, or answers from the book. ``key``: your own
-        idempotency key; ``reserve``: a decimal amount held until it settles; ``preconditions``: what
-        must hold at the owner, part of the digest; ``patience``: how long to wait for an answer.
-        Raises ``BadInput`` before anything is stored, ``OperationConflict`` for an id that was used
-        with something else, ``OperationInFlight`` if ``wait_if_in_flight=False``, ``StoreError`` if
-        nothing could be recorded, and then nothing was sent.
+        idempotency key; ``reserve``: a decimal amount held until it settles; ``preconditions``:
+        what must hold at the owner, part of the digest; ``patience``: how long to wait for an
+        answer. Raises ``BadInput`` before anything is stored, ``OperationConflict`` for an id that
+        was used with something else, ``OperationInFlight`` if ``wait_if_in_flight=False``, and
+        ``StoreError`` if nothing could be recorded, and then nothing was sent.
         """
         task = self._task(effect, operation_id, args, given)
         self._check_sync(effect)
@@ -189,8 +189,8 @@ class Book:
     ) -> Outcome[Any]:
         """Try a refused operation again: one that is settled as not run, and only that.
 
-        Where the owner replays refusals, its key is spent and a new generation of it is used. Raises
-        ``OperationNotFound``, ``EffectNotRegistered`` or ``Refused``.
+        Where the owner replays refusals, its key is spent and a new generation of it is used.
+        Raises ``OperationNotFound``, ``EffectNotRegistered`` or ``Refused``.
         """
         effect, task = self._existing(operation_id, tenant, self._patience_s)
         self._check_sync(effect)
@@ -213,7 +213,10 @@ class Book:
         return outcome_of(operation_id, ended)
 
     def outcome(self, operation_id: str, *, tenant: str = "default") -> Outcome[Any]:
-        """Return how an operation stands, without sending or asking. Raises ``OperationNotFound``."""
+        """Return how an operation stands, without sending or asking.
+
+        Raises ``OperationNotFound``.
+        """
         stream = self._stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:

@@ -1,4 +1,4 @@
-"""Drives the same protocol under asyncio. Only waiting differs; the decisions are the generator's."""
+"""Drives the same protocol under asyncio: only waiting differs."""
 
 from __future__ import annotations
 

@@ -34,11 +34,12 @@ FencesWord = Literal["no", "on_send", "on_ask", "by_call", "by_lease"]
 class Owner:
     """A service that holds effects, and what it promises. Said once; stored with each operation.
 
-    ``deduplicates``: the same key and arguments make one effect; then ``key_retention`` says for how
-    long ("24h"), or "forever". ``settles_within``: this long after a call ended it can commit no
-    more. ``final_by="answer"``: the owner's own answer says when absent is final. ``fences``: how it
-    learns of fencing tokens. ``replays_refusals``: a refused key is spent. ``sender_pause_max``: the
-    longest that a sender of yours may freeze. ``knows_keys``: it can be asked by key.
+    ``deduplicates``: the same key and arguments make one effect; then ``key_retention`` says for
+    how long ("24h"), or "forever". ``settles_within``: this long after a call ended it can commit
+    no more. ``final_by="answer"``: the owner's own answer says when absent is final. ``fences``:
+    how it learns of fencing tokens. ``replays_refusals``: a refused key is spent.
+    ``sender_pause_max``: the longest that a sender of yours may freeze. ``knows_keys``: it can be
+    asked by key.
 
     Raises ``InvalidPromise`` for a promise that contradicts itself or cannot be read.
     """
@@ -180,7 +181,9 @@ class _Decorator:
         self.deadline_s = None if deadline is None else seconds(deadline, of="deadline")
 
     @overload
-    def __call__(self, declared: Callable[Concatenate[Attempt, P], R]) -> Effect[P, R]: ...
+    def __call__(  # type: ignore[overload-overlap]
+        self, declared: Callable[Concatenate[Attempt, P], R]
+    ) -> Effect[P, R]: ...
     @overload
     def __call__(self, declared: object) -> Effect[..., Any]: ...
     def __call__(self, declared: Any) -> Effect[..., Any]:

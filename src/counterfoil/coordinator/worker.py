@@ -1,9 +1,9 @@
 """A worker's identity, and the one proof of a worker's death that this machine can give.
 
-Each worker holds flock on a file of its own for its whole life, under a random id, with the host and
-the boot written beside it. The kernel lets go of it when the last process that has it ends, a forked
-child included. POSIX record locks fall when any descriptor closes, and a database's locks when its
-connection is cut: neither is a proof (coordinator, "A sender is excluded").
+Each worker holds flock on a file of its own for its whole life, under a random id, with the host
+and the boot written beside it. The kernel lets go of it when the last process that has it ends, a
+forked child included. POSIX record locks fall when any descriptor closes, and a database's locks
+when its connection is cut: neither is a proof (coordinator, "A sender is excluded").
 """
 
 from __future__ import annotations
@@ -105,5 +105,5 @@ def host_id() -> str:
 
 
 def boot_id() -> str:
-    """Return what names this boot of the host; "" where nothing does, and then nothing is proven."""
+    """Return what names this boot of the host; "" where nothing does: then nothing is proven."""
     return _first_line("/proc/sys/kernel/random/boot_id", lambda: "")

@@ -1,4 +1,4 @@
-"""Where two requests under one operation id differ: the same id is the same operation, or refused."""
+"""Where two requests under one operation id differ: then the second is refused."""
 
 from __future__ import annotations
 

@@ -69,6 +69,7 @@ class Replied:
     value: str | None = None
     value_missing: str | None = None
     claimed_by: str | None = None
+    sent_at_us: int | None = None
     ended: bool = True
 
 

@@ -38,7 +38,7 @@ class Moment:
     """Who decides, and when. ``monotonic_s`` counts sleep and never goes back.
 
     ``end_known_at_s`` maps an attempt to the monotonic time at which this process first read its
-    end in the store; ``questions`` and ``last_question_at_s`` say how often and when this process asked.
+    end in the store; ``questions`` and ``last_question_at_s`` say how often and when it asked.
     """
 
     worker: str

@@ -163,7 +163,7 @@ class _Carrier:
     acted: bool = False
 
     def run(self) -> Carrying:
-        """Carry; a store that fails after a dispatch leaves the outcome unknown, never committed."""
+        """Carry; a store that fails after a dispatch leaves it unknown, never committed."""
         try:
             return (yield from self.steps())
         except StoreError as error:
@@ -313,12 +313,14 @@ class _Carrier:
         assert self.history is not None
         attempt = self.history.attempts[-1]
         reply = yield from self.look_before_sending(attempt)
+        sent_at_us = None
         if reply is None:
+            sent_at_us = self.now_us
             happened = yield from self.do(Call(attempt))
             assert isinstance(happened, Reply)
             reply = happened
         self.live_value = reply.value if reply.kind is ReplyKind.CONFIRMED else None
-        self.seen.append(replied(attempt.number, reply))
+        self.seen.append(replied(attempt.number, reply, sent_at_us))
 
     def look_before_sending(self, attempt: Attempt) -> Generator[Command, Sent, Reply | None]:
         """The look before the first byte: it narrows a gap and licenses nothing."""
@@ -481,7 +483,7 @@ def not_sent(detail: str) -> Reply:
     return Reply(ReplyKind.NO_EFFECT, Refusal.NOT_SENT, detail)
 
 
-def replied(attempt: int, reply: Reply) -> Replied:
+def replied(attempt: int, reply: Reply, sent_at_us: int | None = None) -> Replied:
     """Return the event body for a reply; what cannot be kept of its value is named."""
     value, missing = encode_value(reply.value)
     return Replied(
@@ -493,6 +495,7 @@ def replied(attempt: int, reply: Reply) -> Replied:
         cost=reply.cost,
         value=value,
         value_missing=missing,
+        sent_at_us=sent_at_us,
         ended=reply.ended,
     )
 

@@ -160,7 +160,7 @@ def is_http_response(returned: object) -> bool:
 
 
 def transport_error_behind(error: BaseException) -> str | None:
-    """Name the time-out or connection error in an exception's causes or contexts, if there is one."""
+    """Name the time-out or connection error among an exception's causes and contexts."""
     seen: set[int] = set()
     waiting = [error.__cause__, error.__context__]
     while waiting:

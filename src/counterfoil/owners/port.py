@@ -1,4 +1,4 @@
-"""What a coordinator needs of an owner's adapter: call it, ask it, and fence it if it can be fenced."""
+"""What a coordinator needs of an owner's adapter: to call it, to ask it, to fence it."""
 
 from __future__ import annotations
 

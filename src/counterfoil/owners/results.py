@@ -18,8 +18,8 @@ class Unknown:
 class NoEffect(Exception):
     """Raise it from an effect when the owner documents that nothing happened.
 
-    ``code`` is the owner's own word for it, ``cost`` what the refused call cost all the same. Raised
-    out of a time-out or a broken connection it proves nothing, and counts as unknown.
+    ``code`` is the owner's own word for it, ``cost`` what the refused call cost all the same.
+    Raised out of a time-out or a broken connection it proves nothing, and counts as unknown.
     """
 
     def __init__(self, code: str, *, cost: str | None = None) -> None:

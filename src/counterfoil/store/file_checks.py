@@ -1,4 +1,4 @@
-"""What must hold of a database file before it is trusted: where it lies, and who may write there."""
+"""What must hold of a database file before it is trusted: where it lies, who may write."""
 
 from __future__ import annotations
 

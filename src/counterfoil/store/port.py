@@ -20,8 +20,9 @@ EVENT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class WorkerRecord:
-    """One worker: a process that may send. ``host`` and ``boot`` say where its lock means something.
+    """One worker: a process that may send.
 
+    ``host`` and ``boot`` say where its lock means something.
     ``lock`` is the name of its lock file, None where a lock proves nothing.
     """
 

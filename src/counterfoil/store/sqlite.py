@@ -8,7 +8,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -124,7 +124,8 @@ class SqliteStore:
             found = int(db.pragma("user_version") or 0)
             least = found
             if found > SCHEMA:
-                least = int(db.execute("SELECT least_writer FROM store").fetchone()[0])
+                row = db.execute("SELECT least_writer FROM store").fetchone()
+                least = SCHEMA + 1 if row is None else int(row[0])
                 if least > SCHEMA:
                     raise self._too_new(least)
             for number in range(found + 1, SCHEMA + 1):
@@ -178,6 +179,10 @@ class SqliteStore:
             "more from it; mend the disk, then open it anew"
         )
 
+    def _rows(self, sql: str, bindings: tuple[object, ...]) -> list[Any]:
+        with self._lock, self._as_store_errors():
+            return self._db.execute(sql, bindings).fetchall()
+
     # --- the port --------------------------------------------------------------------------------
 
     def load(self, stream: StreamId) -> History | None:
@@ -188,10 +193,9 @@ class SqliteStore:
     def events(self, stream: StreamId) -> Sequence[Event]:
         """Return an operation's stream, in order; empty if there is none."""
         names = (stream.namespace, stream.tenant, stream.operation_id)
-        with self._lock, self._as_store_errors():
-            rows = self._db.execute(_EVENTS, names).fetchall()
+        rows = self._rows(_EVENTS, names)
         return [
-            Event(n, at_us, worker, token, from_payload(kind, json.loads(text or "{}")))  # type: ignore[arg-type]
+            Event(n, at_us, worker, token, from_payload(kind, json.loads(text or "{}")))
             for n, at_us, worker, token, kind, text in rows
         ]
 
@@ -204,7 +208,7 @@ class SqliteStore:
         claim: str | None,
         by: WorkerRecord,
     ) -> Appended | Moved | Claimed:
-        """Append all of ``events`` in one durable transaction, if the stream is still ``before``."""
+        """Append all in one durable transaction, if the stream is still ``before``."""
         with self._lock, self._as_store_errors():
             if self._failed is not None:
                 raise self._stopped()
@@ -241,7 +245,7 @@ class SqliteStore:
         last = db.execute(
             "SELECT seq, at_us, chained FROM log ORDER BY seq DESC LIMIT 1"
         ).fetchone()
-        head = Head(*last) if last is not None else Head(0, 0, GENESIS)  # type: ignore[misc]
+        head = Head(*last) if last is not None else Head(0, 0, GENESIS)
         entries, history = stamp(stream, before, events, head, self._now_us(), self._token_base)
         now = row_of(stream, history)
         if row is None:
@@ -252,7 +256,7 @@ class SqliteStore:
             )  # fmt: skip
             operation = db.last_insert_rowid()
         else:
-            operation = int(row[0])  # type: ignore[arg-type]
+            operation = int(row[0])
             db.execute(
                 "UPDATE operations SET status = ?, reason = ?, held = ?, changed_at_us = ?,"
                 " version = ? WHERE id = ?",
@@ -309,47 +313,40 @@ class SqliteStore:
         """Yield every operation of a namespace in the order in which they were opened."""
         last = 0
         while True:
-            with self._lock, self._as_store_errors():
-                rows = self._db.execute(
-                    "SELECT id, tenant, operation_id FROM operations"
-                    " WHERE namespace = ? AND id > ? ORDER BY id LIMIT ?",
-                    (namespace, last, PAGE),
-                ).fetchall()
-            for found, tenant, operation_id in rows:
-                last = int(found)  # type: ignore[arg-type]
-                yield StreamId(namespace, str(tenant), str(operation_id))
+            rows = self._rows(
+                "SELECT id, tenant, operation_id FROM operations"
+                " WHERE namespace = ? AND id > ? ORDER BY id LIMIT ?",
+                (namespace, last, PAGE),
+            )
+            for last, tenant, operation_id in rows:  # noqa: B007 - the next page begins after it
+                yield StreamId(namespace, tenant, operation_id)
             if len(rows) < PAGE:
                 return
 
     def unsettled(self, namespace: str, limit: int) -> Sequence[Row]:
         """Return operations that are not settled, those changed longest ago first."""
-        with self._lock, self._as_store_errors():
-            rows = self._db.execute(
-                "SELECT tenant, operation_id, owner, action, status, reason, held, opened_at_us,"
-                " changed_at_us, version FROM operations WHERE namespace = ?"
-                " AND status IN ('unknown', 'disputed') AND status = 'unknown'"
-                " ORDER BY changed_at_us LIMIT ?",
-                (namespace, limit),
-            ).fetchall()
-        return [Row(StreamId(namespace, str(r[0]), str(r[1])), *r[2:]) for r in rows]  # type: ignore[arg-type]
+        rows = self._rows(
+            "SELECT tenant, operation_id, owner, action, status, reason, held, opened_at_us,"
+            " changed_at_us, version FROM operations WHERE namespace = ?"
+            " AND status IN ('unknown', 'disputed') AND status = 'unknown'"
+            " ORDER BY changed_at_us LIMIT ?",
+            (namespace, limit),
+        )
+        return [Row(StreamId(namespace, row[0], row[1]), *row[2:]) for row in rows]
 
     def worker(self, worker: str) -> WorkerRecord | None:
         """Return what is known of a worker."""
-        with self._lock, self._as_store_errors():
-            row = self._db.execute(
-                "SELECT worker, host, boot, lock, pid FROM workers WHERE worker = ?", (worker,)
-            ).fetchone()
-        return WorkerRecord(*row) if row is not None else None  # type: ignore[arg-type]
+        rows = self._rows(
+            "SELECT worker, host, boot, lock, pid FROM workers WHERE worker = ?", (worker,)
+        )
+        return WorkerRecord(*rows[0]) if rows else None
 
     def log(self, after_seq: int = 0) -> Iterator[LogEntry]:
         """Yield the whole log in the store's order."""
         while True:
-            with self._lock, self._as_store_errors():
-                rows = self._db.execute(
-                    _ENTRY + " WHERE l.seq > ? ORDER BY l.seq LIMIT ?", (after_seq, PAGE)
-                ).fetchall()
+            rows = self._rows(_ENTRY + " WHERE l.seq > ? ORDER BY l.seq LIMIT ?", (after_seq, PAGE))
             for row in rows:
-                entry = LogEntry(*row)  # type: ignore[arg-type]
+                entry = LogEntry(*row)
                 after_seq = entry.seq
                 yield entry
             if len(rows) < PAGE:

@@ -1,4 +1,4 @@
-"""Turns new events into log entries: place, stamp, token and hash. Pure, and the same for each engine.
+"""Turns new events into log entries: place, stamp, token and hash. Pure, one for all engines.
 
 Stamps are max(clock, last + 1 us) of the store, so that order and time agree. A token that an event
 takes is the store's sequence number of that event: it only grows, in every scope.
