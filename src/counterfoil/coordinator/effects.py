@@ -148,6 +148,9 @@ class Effect(Generic[P, R]):
 
     def bind(self, arguments: dict[str, Any]) -> None:
         """Check arguments against the effect's own signature. Raises ``BadInput``."""
+        required, allowed = _argument_names(self.execute)
+        if allowed is not None and required <= arguments.keys() <= allowed:
+            return
         try:
             _signature(self.execute).bind(None, **arguments)
         except TypeError as error:
@@ -161,6 +164,21 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     found = _signatures.get(function)
     if found is None:
         found = _signatures[function] = inspect.signature(function)
+    return found
+
+
+_names: dict[Any, tuple[frozenset[str], frozenset[str] | None]] = {}
+
+
+def _argument_names(function: Callable[..., Any]) -> tuple[frozenset[str], frozenset[str] | None]:
+    """Return the names that must be given, and those that may; None where any may."""
+    found = _names.get(function)
+    if found is None:
+        named = list(_signature(function).parameters.values())[1:]
+        plain = [p for p in named if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        required = frozenset(p.name for p in plain if p.default is p.empty)
+        allowed = frozenset(p.name for p in plain) if len(plain) == len(named) else None
+        found = _names[function] = (required, allowed)
     return found
 
 

@@ -23,7 +23,7 @@ class Outcome(Generic[R]):
 
     ``attempts`` counts dispatches, ``why`` holds a stable ``code`` and a sentence, ``replayed``
     says that nothing was sent or asked for this call, ``first_at`` is when the operation was
-    recorded (UTC). ``cost`` is a decimal string, where the owner or the effect said one.
+    recorded. ``cost`` is a decimal string, where the owner or the effect said one.
     """
 
     status: Status
@@ -31,10 +31,15 @@ class Outcome(Generic[R]):
     attempts: int
     why: Reason
     replayed: bool
-    first_at: datetime
+    first_at_us: int
     cost: str | None = None
     value_missing: str | None = None
     _value: object = field(default=None, repr=False)
+
+    @property
+    def first_at(self) -> datetime:
+        """When the operation was first recorded, in UTC."""
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=self.first_at_us)
 
     @property
     def value(self) -> R:
@@ -81,7 +86,7 @@ def outcome_of(operation_id: str, ended: Ended) -> Outcome[object]:
         attempts=len(history.attempts),
         why=ended.reason,
         replayed=ended.replayed,
-        first_at=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=history.opened_at_us),
+        first_at_us=history.opened_at_us,
         cost=cost,
         value_missing=missing,
         _value=value,

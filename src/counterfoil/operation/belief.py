@@ -8,8 +8,8 @@ below stands alone, so that a search can take one out and show the two effects t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation.replies import Answer, Result
 
@@ -25,8 +25,7 @@ SETTLED_WITHIN = "settled_within"
 NOTHING_IN_DOUBT = "nothing_in_doubt"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """One question to the owner, as it stood when it began.
 
     ``asked_after`` is the place in the stream that the asker had read; ``fence`` the token that is
@@ -39,7 +38,7 @@ class Question:
     asked_after: int
     asked_at_us: int
     fence: int | None = None
-    end_known_s: Mapping[int, float] = field(default_factory=dict)
+    end_known_s: Mapping[int, float] = MappingProxyType({})
 
 
 def basis_of_belief(

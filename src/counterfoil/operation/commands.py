@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation.history import Attempt, History
 from counterfoil.operation.replies import Answer, NoAnswer, Reply
@@ -18,8 +18,7 @@ class Load:
     """Read the operation's history; None if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Append durably if the stream still has ``expected_n`` events.
 
     ``claim`` is an effect id of the owner that becomes this operation's own.
@@ -30,8 +29,7 @@ class Append:
     claim: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Stored durably; the history as it stands now."""
 
     history: History
@@ -42,22 +40,19 @@ class Moved:
     """Somebody appended first: nothing was stored, read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(NamedTuple):
     """The effect id belongs to another operation already: nothing was stored."""
 
     operation_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """Send the attempt, once."""
 
     attempt: Attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """Ask the owner what it holds under a key; ``fence`` goes with the question if it takes one."""
 
     key: str
@@ -70,23 +65,20 @@ class ReadToken:
     """Read the token of the lease that the owner grants; a text says why it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaiseFence:
+class RaiseFence(NamedTuple):
     """Have the owner refuse tokens below this one, in a call of its own; False: not done."""
 
     token: int
     attempt: Attempt
 
 
-@dataclass(frozen=True, slots=True)
-class Prove:
+class Prove(NamedTuple):
     """Find which of these workers are proven dead, and why."""
 
     workers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(NamedTuple):
     """Do nothing until this monotonic time."""
 
     until_s: float
@@ -109,8 +101,7 @@ Happened = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """What happened, and when: ``now_us`` by the wall clock, ``monotonic_s`` by the other.
 
     ``stop``: record what was seen and go no further (the caller was interrupted).

@@ -6,8 +6,7 @@ keeps as the payload. Adding a member with a default keeps old events readable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation.replies import Code, Refusal, ReplyKind, Result, Status
 
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """The operation: one intended external change. JSON texts are RFC 8785."""
 
     action: str
@@ -30,15 +28,13 @@ class Opened:
     own_key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Leased:
+class Leased(NamedTuple):
     """A worker's right to dispatch, taken or renewed without a dispatch."""
 
     lease_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
+class Dispatched(NamedTuple):
     """The point of no return of one attempt, and the lease under which it may be sent.
 
     ``basis`` says what licensed it. A redelivery sends the same key again and reserves nothing.
@@ -52,8 +48,7 @@ class Dispatched:
     redelivery: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Replied:
+class Replied(NamedTuple):
     """What the wire showed for an attempt, stored by the worker that made it.
 
     ``value`` is JSON text; ``value_missing`` says why there is none although something returned.
@@ -73,8 +68,7 @@ class Replied:
     ended: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Excluded:
+class Excluded(NamedTuple):
     """A worker can send nothing any more: proven by its lock, or said by a person with evidence."""
 
     worker: str
@@ -83,8 +77,7 @@ class Excluded:
     evidence: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The owner's answer to a question.
 
     ``asked_after`` is the place in the stream that the asker had read when the question began;
@@ -109,8 +102,7 @@ class Answered:
     evidence: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """The outcome that the observations support, decided once."""
 
     outcome: Status
@@ -119,8 +111,7 @@ class Settled:
     cost: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reopened:
+class Reopened(NamedTuple):
     """A refused operation may be tried again: somebody asked for it after it was settled."""
 
     by: str | None = None
@@ -149,8 +140,7 @@ _ENUMS: dict[str, Callable[[str], object]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A stored event: ``n`` is its place in the operation's stream (from 1), ``at_us`` the stamp.
 
     ``token`` is the fencing token of the lease that the event grants, or under which it was made.
@@ -163,8 +153,7 @@ class Event:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(NamedTuple):
     """An event that is not stored yet; the store gives place, stamp and, if asked, the token."""
 
     event_id: bytes
@@ -176,14 +165,14 @@ class NewEvent:
 
 def payload(body: Body) -> dict[str, object]:
     """Return a body's members for storing, those without a value left out."""
-    return {name: value for name in body.__slots__ if (value := getattr(body, name)) is not None}
+    return {name: v for name, v in zip(body._fields, body, strict=True) if v is not None}
 
 
 def from_payload(kind: str, members: Mapping[str, object]) -> Body:
     """Read back what ``payload`` wrote. Raises ``KeyError`` for a kind of a later version."""
     body = KINDS[kind]
     values: dict[str, object] = {}
-    for name in body.__slots__:
+    for name in body._fields:
         value = members.get(name)
         if value is not None and name in _ENUMS:
             value = _ENUMS[name](str(value))

@@ -6,8 +6,7 @@ when the answer was recorded, and stands in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from counterfoil.operation.events import (
     Answered,
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One authorized effort: what was dispatched, what came back, whether it can still be sent.
 
     ``ended_n`` is the place of its end in the stream: its reply or time-out, stored by its own
@@ -73,8 +71,7 @@ class Attempt:
         return not self.confirmed and not self.left_no_effect and self.covered_n is None
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """A worker's right to dispatch; stamps in microseconds of the store."""
 
     worker: str
@@ -83,8 +80,7 @@ class Lease:
     until_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(NamedTuple):
     """An operation as it stands after ``n`` events."""
 
     opened: Opened
@@ -159,31 +155,30 @@ def begin(event: Event) -> History:
 def advance(history: History, event: Event) -> History:
     """Return the history after one more event."""
     body = event.body
-    history = replace(history, n=event.n, last_at_us=event.at_us)
+    history = history._replace(n=event.n, last_at_us=event.at_us)
     match body:
         case Opened():
             raise ValueError("an operation is opened once")
         case Leased():
-            return replace(history, leases=(*history.leases, _lease(event, body.lease_s)))
+            return history._replace(leases=(*history.leases, _lease(event, body.lease_s)))
         case Dispatched():
             return _dispatched(history, event, body)
         case Replied():
             return _replied(history, event, body)
         case Excluded():
             attempts = tuple(
-                replace(a, ended_n=event.n, ended_at_us=event.at_us)
+                a._replace(ended_n=event.n, ended_at_us=event.at_us)
                 if a.worker == body.worker and a.ended_n is None
                 else a
                 for a in history.attempts
             )
-            return replace(history, attempts=attempts, excluded=(*history.excluded, event))
+            return history._replace(attempts=attempts, excluded=(*history.excluded, event))
         case Answered():
             return _answered(history, event, body)
         case Settled():
-            return replace(history, settled=body, settled_n=event.n)
+            return history._replace(settled=body, settled_n=event.n)
         case Reopened():
-            return replace(
-                history,
+            return history._replace(
                 settled=None,
                 settled_n=None,
                 reopened=history.reopened + 1,
@@ -211,20 +206,20 @@ def _dispatched(history: History, event: Event, body: Dispatched) -> History:
         deadline_s=body.deadline_s,
         redelivery=body.redelivery,
     )
-    return replace(history, attempts=(*history.attempts, attempt), leases=(*history.leases, lease))
+    return history._replace(attempts=(*history.attempts, attempt), leases=(*history.leases, lease))
 
 
 def _replied(history: History, event: Event, body: Replied) -> History:
     index = next(i for i, a in enumerate(history.attempts) if a.number == body.attempt)
     before = history.attempts[index]
-    after = replace(before, reply=body, replied_at_us=event.at_us)
+    after = before._replace(reply=body, replied_at_us=event.at_us)
     if body.ended and before.ended_n is None:
-        after = replace(after, ended_n=event.n, ended_at_us=event.at_us)
+        after = after._replace(ended_n=event.n, ended_at_us=event.at_us)
     disputed = history.disputed
     if after.confirmed:
         disputed = disputed or _contradiction(history, body)
     attempts = (*history.attempts[:index], after, *history.attempts[index + 1 :])
-    return replace(history, attempts=attempts, disputed=disputed)
+    return history._replace(attempts=attempts, disputed=disputed)
 
 
 def _answered(history: History, event: Event, body: Answered) -> History:
@@ -236,11 +231,11 @@ def _answered(history: History, event: Event, body: Answered) -> History:
             text = "the owner no longer holds the effect that was settled"
             disputed = disputed or Reason(Code.DISPUTED, text)
         attempts = tuple(
-            replace(a, covered_n=event.n) if a.uncovered and a.key == body.key else a
+            a._replace(covered_n=event.n) if a.uncovered and a.key == body.key else a
             for a in attempts
         )
     answers = (*history.answers, event)
-    return replace(history, attempts=attempts, answers=answers, disputed=disputed)
+    return history._replace(attempts=attempts, answers=answers, disputed=disputed)
 
 
 def _contradiction(history: History, seen: Replied | Answered) -> Reason | None:

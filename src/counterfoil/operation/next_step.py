@@ -6,8 +6,8 @@ share no code with it beyond the record's types (coordinator, "The one decision"
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation import belief
 from counterfoil.operation.identity import key_after_refusal
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.promises import Promises
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(NamedTuple):
     """How far to go for one operation. ``attempts_max`` counts the first attempt too."""
 
     attempts_max: int = 3
@@ -33,8 +32,7 @@ class Policy:
     resend_delay_s: float = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """Who decides, and when. ``monotonic_s`` counts sleep and never goes back.
 
     ``end_known_at_s`` maps an attempt to the monotonic time at which this process first read its
@@ -44,13 +42,12 @@ class Moment:
     worker: str
     now_us: int
     monotonic_s: float
-    end_known_at_s: Mapping[int, float] = field(default_factory=dict)
+    end_known_at_s: Mapping[int, float] = MappingProxyType({})
     questions: int = 0
     last_question_at_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatch:
+class Dispatch(NamedTuple):
     """Send: one more attempt, under this key; ``basis`` says what licenses it."""
 
     attempt: int
@@ -59,24 +56,21 @@ class Dispatch:
     redelivery: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Ask the owner about this key; ``fence`` says that a new token must be in force first."""
 
     key: str
     fence: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """Nothing may be done before ``until_s`` (monotonic); ``reason`` is why it is not known yet."""
 
     until_s: float
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Settle:
+class Settle(NamedTuple):
     """The observations support this outcome."""
 
     outcome: Status
@@ -84,15 +78,13 @@ class Settle:
     cost: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HandOver:
+class HandOver(NamedTuple):
     """Nothing that this worker may do can settle it: a person, or another worker, has to."""
 
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """It is settled already, or stands still on purpose."""
 
     outcome: Status

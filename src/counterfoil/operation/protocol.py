@@ -9,7 +9,8 @@ writes").
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from counterfoil.errors import (
     BrokenWorld,
@@ -78,8 +79,7 @@ from counterfoil.operation.takeover import Standing, standing, workers_in_questi
 from counterfoil.operation.values import cut_text, encode_value
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """How far the operation came, and what is known. ``live_value`` is what the call returned."""
 
     status: Status
@@ -89,8 +89,7 @@ class Ended:
     live_value: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(NamedTuple):
     """One operation to carry. ``opened`` is None where it must exist already."""
 
     stream: StreamId
@@ -132,8 +131,7 @@ def record_late_reply(task: Task, attempt: int, reply: Reply) -> Carrying:
     return _Carrier(task, seen=[replied(attempt, reply)], stopped=True).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _AnswerSeen:
+class _AnswerSeen(NamedTuple):
     question: belief.Question
     answer: Answer
 
@@ -161,6 +159,7 @@ class _Carrier:
     claimed_by: str | None = None
     live_value: object = None
     acted: bool = False
+    weaker: tuple[Mapping[str, object], Promises] | None = None
 
     def run(self) -> Carrying:
         """Carry; a store that fails after a dispatch leaves it unknown, never committed."""
@@ -248,7 +247,7 @@ class _Carrier:
                 assert history is not None
                 body: Body = self.answered(history, item)
             elif isinstance(item, Replied) and self.claimed_by is not None:
-                body = replace(item, claimed_by=self.claimed_by)
+                body = item._replace(claimed_by=self.claimed_by)
             else:
                 body = item
             if isinstance(body, Reopened):
@@ -418,10 +417,11 @@ class _Carrier:
 
     # --- small things ----------------------------------------------------------------------------
 
-    def promises(self, history: History | None) -> Promises:
-        if history is None:
-            return self.task.promises
-        return weaker(Promises.from_json(history.opened.promises), self.task.promises)
+    def promises(self, history: History) -> Promises:
+        stored = history.opened.promises
+        if self.weaker is None or self.weaker[0] is not stored:
+            self.weaker = (stored, weaker(Promises.from_json(stored), self.task.promises))
+        return self.weaker[1]
 
     def moment(self) -> Moment:
         return Moment(

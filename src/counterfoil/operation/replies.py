@@ -6,8 +6,8 @@ Anything that is not the owner's documented confirmation or refusal is unknown
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class ReplyKind(StrEnum):
@@ -27,8 +27,7 @@ class Refusal(StrEnum):
     TOKEN = "token"  # the owner refused the fencing token, not the operation
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What the wire showed for one call.
 
     ``value`` is what the effect returned (any object; stored only if JSON can carry it),
@@ -52,8 +51,7 @@ class Result(StrEnum):
     ABSENT = "absent"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the owner said when it was asked.
 
     ``says_final``: the owner's own words, believed only where it promised to mean them.
@@ -68,8 +66,7 @@ class Answer:
     cost: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoAnswer(NamedTuple):
     """A question that brought nothing: 503, a time-out, an unreadable answer."""
 
     detail: str
@@ -110,8 +107,7 @@ class Code(StrEnum):
     CLOSED_BY_PERSON = "closed_by_person"
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """A code that programs read and a sentence that people read."""
 
     code: Code

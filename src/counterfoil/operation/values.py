@@ -6,6 +6,8 @@ import json
 
 from counterfoil.limits import TEXT_CHARACTERS_MAX, VALUE_BYTES_MAX
 
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+
 UNENCODABLE = "unencodable"
 TOO_LARGE = "too_large"
 
@@ -15,7 +17,7 @@ def encode_value(value: object) -> tuple[str | None, str | None]:
     if value is None:
         return None, None
     try:
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+        text = _encode(value)
     except (TypeError, ValueError, RecursionError):
         return None, UNENCODABLE
     return (text, None) if len(text) <= VALUE_BYTES_MAX else (None, TOO_LARGE)
@@ -25,5 +27,7 @@ def cut_text(text: str | None) -> str | None:
     """Return free text on one line, without control characters, at most 2,048 characters."""
     if text is None:
         return None
+    if text.isprintable() and text.isascii() and len(text) <= TEXT_CHARACTERS_MAX:
+        return text
     line = "".join(c if c.isprintable() or c == " " else " " for c in text[:TEXT_CHARACTERS_MAX])
     return line.encode("utf-8", "replace").decode()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.replies import Answer, NoAnswer, Reply
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(NamedTuple):
     """One intended external change, as an adapter sees it."""
 
     id: str
@@ -22,8 +20,7 @@ class Operation:
     preconditions: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One authorized effort to make an operation's change.
 
     ``key`` is the idempotency key to send, ``token`` the fencing token, ``deadline_s`` the seconds

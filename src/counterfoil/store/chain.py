@@ -7,15 +7,13 @@ It runs over the *digest* of a payload, so that a payload can be erased and the 
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 GENESIS = bytes(32)
 """What the first entry is chained to."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """One event as it lies in the log. ``seq`` is the store's sequence, ``n`` the stream's.
 
     ``payload`` is JSON text, None once it was erased; ``digest`` its SHA-256; ``chained`` the hash
@@ -56,9 +54,19 @@ def link(
     token: int | None,
     digest: bytes,
 ) -> bytes:
-    """Return the hash of an entry: SHA-256 over the hash before it and all that it says."""
-    said = [seq, *stream, n, event_id.hex(), kind, version, at_us, worker, token, digest.hex()]
-    return hashlib.sha256(before + json.dumps(said, separators=(",", ":")).encode()).digest()
+    """Return the hash of an entry: SHA-256 over the hash before it and all that it says.
+
+    The bytes are the earlier hash and then one line a member, in the order of the parameters: names
+    as UTF-8, numbers in decimal, bytes in lower-case hex, nothing for a token that is not there.
+    No name holds a line end.
+    """
+    named = "\n".join(stream)
+    shown = "" if token is None else token
+    said = (
+        f"{before.hex()}\n{seq}\n{named}\n{n}\n{event_id.hex()}\n{kind}\n{version}\n{at_us}\n"
+        f"{worker}\n{shown}\n{digest.hex()}\n"
+    )
+    return hashlib.sha256(said.encode()).digest()
 
 
 def link_of(before: bytes, entry: LogEntry) -> bytes:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,8 +17,7 @@ EVENT_VERSION = 1
 """The version written with every event's payload."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRecord:
+class WorkerRecord(NamedTuple):
     """One worker: a process that may send.
 
     ``host`` and ``boot`` say where its lock means something.
@@ -33,8 +31,7 @@ class WorkerRecord:
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One operation as it stands, for lists: what an inbox reads without folding a stream."""
 
     stream: StreamId

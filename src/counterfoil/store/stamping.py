@@ -7,8 +7,7 @@ takes is the store's sequence number of that event: it only grows, in every scop
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation.events import NAMES, Event, NewEvent, payload
 from counterfoil.operation.history import History, advance, begin
@@ -22,8 +21,10 @@ if TYPE_CHECKING:
     from counterfoil.operation.identity import StreamId
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class Head(NamedTuple):
     """Where the log stands: its last sequence, stamp and hash."""
 
     seq: int
@@ -48,7 +49,7 @@ def stamp(
     for new in events:
         seq, at_us, n = seq + 1, at_us + 1, n + 1
         token = token_base + seq if new.takes_token else new.token
-        text = json.dumps(payload(new.body), separators=(",", ":"))
+        text = _encode(payload(new.body))
         kind, digest = NAMES[type(new.body)], payload_digest(text)
         chained = link(
             chained,
