@@ -272,7 +272,7 @@ class Book:
             args_digest=digest,
             arguments=arguments.decode(),
             preconditions=kept_preconditions,
-            promises=effect.owner.promises.to_json(),
+            promises=effect.owner.promises_to_store,
             reserve=None if reserve is None else check_amount(reserve, "reserve"),
             own_key=key is not None,
         )

@@ -135,7 +135,7 @@ class Shell:
             action=opened.action,
             tenant=stream.tenant,
             arguments=json.loads(opened.arguments or "{}"),
-            preconditions=json.loads(opened.preconditions or "{}"),
+            preconditions=json.loads(opened.preconditions) if opened.preconditions else {},
         )
         return port.Attempt(operation, attempt.number, attempt.key, token, attempt.deadline_s)
 

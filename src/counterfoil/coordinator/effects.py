@@ -84,6 +84,7 @@ class Owner:
             sender_pause_max_s=_optional(sender_pause_max, "sender_pause_max"),
             knows_keys=knows_keys,
         )
+        self.promises_to_store = self.promises.to_json()
 
     def __repr__(self) -> str:
         return f"Owner({self.name!r})"

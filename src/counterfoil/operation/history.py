@@ -155,35 +155,39 @@ def begin(event: Event) -> History:
 def advance(history: History, event: Event) -> History:
     """Return the history after one more event."""
     body = event.body
-    history = history._replace(n=event.n, last_at_us=event.at_us)
+    n, at_us = event.n, event.at_us
     match body:
-        case Opened():
-            raise ValueError("an operation is opened once")
-        case Leased():
-            return history._replace(leases=(*history.leases, _lease(event, body.lease_s)))
         case Dispatched():
             return _dispatched(history, event, body)
         case Replied():
             return _replied(history, event, body)
+        case Settled():
+            return history._replace(n=n, last_at_us=at_us, settled=body, settled_n=n)
+        case Answered():
+            return _answered(history, event, body)
+        case Leased():
+            leases = (*history.leases, _lease(event, body.lease_s))
+            return history._replace(n=n, last_at_us=at_us, leases=leases)
         case Excluded():
             attempts = tuple(
-                a._replace(ended_n=event.n, ended_at_us=event.at_us)
+                a._replace(ended_n=n, ended_at_us=at_us)
                 if a.worker == body.worker and a.ended_n is None
                 else a
                 for a in history.attempts
             )
-            return history._replace(attempts=attempts, excluded=(*history.excluded, event))
-        case Answered():
-            return _answered(history, event, body)
-        case Settled():
-            return history._replace(settled=body, settled_n=event.n)
+            excluded = (*history.excluded, event)
+            return history._replace(n=n, last_at_us=at_us, attempts=attempts, excluded=excluded)
         case Reopened():
             return history._replace(
+                n=n,
+                last_at_us=at_us,
                 settled=None,
                 settled_n=None,
                 reopened=history.reopened + 1,
-                reopened_n=event.n,
+                reopened_n=n,
             )
+        case Opened():
+            raise ValueError("an operation is opened once")
         case _:
             assert_never(body)
 
@@ -206,20 +210,27 @@ def _dispatched(history: History, event: Event, body: Dispatched) -> History:
         deadline_s=body.deadline_s,
         redelivery=body.redelivery,
     )
-    return history._replace(attempts=(*history.attempts, attempt), leases=(*history.leases, lease))
+    return history._replace(
+        n=event.n,
+        last_at_us=event.at_us,
+        attempts=(*history.attempts, attempt),
+        leases=(*history.leases, lease),
+    )
 
 
 def _replied(history: History, event: Event, body: Replied) -> History:
+    n, at_us = event.n, event.at_us
     index = next(i for i, a in enumerate(history.attempts) if a.number == body.attempt)
     before = history.attempts[index]
-    after = before._replace(reply=body, replied_at_us=event.at_us)
     if body.ended and before.ended_n is None:
-        after = after._replace(ended_n=event.n, ended_at_us=event.at_us)
+        after = before._replace(reply=body, replied_at_us=at_us, ended_n=n, ended_at_us=at_us)
+    else:
+        after = before._replace(reply=body, replied_at_us=at_us)
     disputed = history.disputed
     if after.confirmed:
         disputed = disputed or _contradiction(history, body)
     attempts = (*history.attempts[:index], after, *history.attempts[index + 1 :])
-    return history._replace(attempts=attempts, disputed=disputed)
+    return history._replace(n=n, last_at_us=at_us, attempts=attempts, disputed=disputed)
 
 
 def _answered(history: History, event: Event, body: Answered) -> History:
@@ -234,8 +245,13 @@ def _answered(history: History, event: Event, body: Answered) -> History:
             a._replace(covered_n=event.n) if a.uncovered and a.key == body.key else a
             for a in attempts
         )
-    answers = (*history.answers, event)
-    return history._replace(attempts=attempts, answers=answers, disputed=disputed)
+    return history._replace(
+        n=event.n,
+        last_at_us=event.at_us,
+        attempts=attempts,
+        answers=(*history.answers, event),
+        disputed=disputed,
+    )
 
 
 def _contradiction(history: History, seen: Replied | Answered) -> Reason | None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from counterfoil.limits import TEXT_CHARACTERS_MAX, VALUE_BYTES_MAX
-
-_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+from counterfoil.operation.plain_json import encode
 
 UNENCODABLE = "unencodable"
 TOO_LARGE = "too_large"
@@ -17,7 +14,7 @@ def encode_value(value: object) -> tuple[str | None, str | None]:
     if value is None:
         return None, None
     try:
-        text = _encode(value)
+        text = encode(value)
     except (TypeError, ValueError, RecursionError):
         return None, UNENCODABLE
     return (text, None) if len(text) <= VALUE_BYTES_MAX else (None, TOO_LARGE)

@@ -46,7 +46,7 @@ DEADLINE_S_MAX = 86_400.0
 URL_CHARACTERS_MAX = 8192
 """Characters of a URL: what common servers accept in a request line."""
 
-EXTRA_BYTES_WAIT_S = 0.05
+EXTRA_BYTES_WAIT_S = 0.1
 """Seconds to wait, once a reply is whole, for the owner's close or for bytes that must not be."""
 
 DETAIL_CHARACTERS_MAX = 200

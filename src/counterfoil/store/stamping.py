@@ -6,11 +6,11 @@ takes is the store's sequence number of that event: it only grows, in every scop
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation.events import NAMES, Event, NewEvent, payload
 from counterfoil.operation.history import History, advance, begin
+from counterfoil.operation.plain_json import encode
 from counterfoil.operation.replies import Status
 from counterfoil.store.chain import LogEntry, link, payload_digest
 from counterfoil.store.port import EVENT_VERSION, Row
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from counterfoil.operation.identity import StreamId
-
-
-_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Head(NamedTuple):
@@ -49,7 +46,7 @@ def stamp(
     for new in events:
         seq, at_us, n = seq + 1, at_us + 1, n + 1
         token = token_base + seq if new.takes_token else new.token
-        text = _encode(payload(new.body))
+        text = encode(payload(new.body))
         kind, digest = NAMES[type(new.body)], payload_digest(text)
         chained = link(
             chained,
