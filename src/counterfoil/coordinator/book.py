@@ -336,7 +336,7 @@ class Book:
             return
 
     def _check_sync(self, effect: Effect[..., Any]) -> None:
-        if effect.adapter.is_async:
+        if effect.adapter.calls_async or effect.adapter.asks_async:
             raise BadInput(f"effect {effect.name!r} is async; use await book.perform_async(...)")
 
     def _check_process(self) -> None:

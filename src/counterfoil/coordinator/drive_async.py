@@ -25,7 +25,7 @@ async def _do(shell: Shell, command: Command) -> Happened:
             return await _call(shell, command.attempt)
         case Question():
             view = shell.view(command.attempt, command.fence)
-            if shell.adapter.is_async:
+            if shell.adapter.asks_async:
                 asked = cast("Awaitable[Answer | NoAnswer]", shell.adapter.ask(view))
                 return await asked
             return cast("Answer | NoAnswer", await asyncio.to_thread(shell.adapter.ask, view))
@@ -42,7 +42,7 @@ async def _do(shell: Shell, command: Command) -> Happened:
 async def _call(shell: Shell, attempt: Attempt) -> Reply:
     view = shell.view(attempt, attempt.token)
     adapter = shell.adapter
-    if adapter.is_async:
+    if adapter.calls_async:
         try:
             async with asyncio.timeout(attempt.deadline_s):
                 return await cast("Awaitable[Reply]", adapter.call(view))

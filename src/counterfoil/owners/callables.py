@@ -23,7 +23,7 @@ _log = logging.getLogger("counterfoil.owners")
 class CallableAdapter:
     """An adapter over functions that take an ``Attempt``.
 
-    ``execute`` and ``reconcile`` may be plain or async functions, both of one kind.
+    ``execute`` and ``reconcile`` may each be a plain or an async function.
     """
 
     def __init__(
@@ -40,7 +40,8 @@ class CallableAdapter:
         self._read_token = read_token
         self._raise_fence = raise_fence
         self.bounds_calls = bounds_calls
-        self.is_async = inspect.iscoroutinefunction(execute)
+        self.calls_async = inspect.iscoroutinefunction(execute)
+        self.asks_async = inspect.iscoroutinefunction(reconcile)
 
     @property
     def can_ask(self) -> bool:
@@ -49,7 +50,7 @@ class CallableAdapter:
 
     def call(self, attempt: Attempt) -> Reply | Awaitable[Reply]:
         """Send the attempt once; an exception is unknown unless it is a ``NoEffect``."""
-        if self.is_async:
+        if self.calls_async:
             return self._call_async(attempt)
         try:
             return reply_from(self._execute(attempt))
@@ -65,7 +66,7 @@ class CallableAdapter:
     def ask(self, attempt: Attempt) -> Answer | NoAnswer | Awaitable[Answer | NoAnswer]:
         """Ask what the owner holds; an exception is no answer."""
         assert self._reconcile is not None
-        if inspect.iscoroutinefunction(self._reconcile):
+        if self.asks_async:
             return self._ask_async(attempt)
         try:
             return answer_from(self._reconcile(attempt))

@@ -68,8 +68,13 @@ class Adapter(Protocol):
         ...
 
     @property
-    def is_async(self) -> bool:
-        """Whether calls return awaitables."""
+    def calls_async(self) -> bool:
+        """Whether ``call`` returns an awaitable."""
+        ...
+
+    @property
+    def asks_async(self) -> bool:
+        """Whether ``ask`` returns an awaitable."""
         ...
 
     def call(self, attempt: Attempt) -> Reply | Awaitable[Reply]:

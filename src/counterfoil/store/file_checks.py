@@ -20,7 +20,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-def check_path(path: Path, *, create: bool, mounts: Path = MOUNTS) -> None:
+def check_path(path: Path, *, create: bool, mounts: Path | None = None) -> None:
     """Check that a database can be opened, or made, at ``path``.
 
     Raises ``StoreNotFound``, ``StoreUnwritable``, ``StoreUnsafe`` or ``StoreCorrupt``, each with
@@ -50,10 +50,10 @@ def check_path(path: Path, *, create: bool, mounts: Path = MOUNTS) -> None:
         raise StoreUnwritable(f"{folder} cannot be written; the database keeps its log beside it")
 
 
-def file_system_of(folder: Path, mounts: Path = MOUNTS) -> str:
+def file_system_of(folder: Path, mounts: Path | None = None) -> str:
     """Return the type of the file system that holds ``folder``; "" where it cannot be told."""
     try:
-        lines = mounts.read_text("utf-8", "replace").splitlines()
+        lines = (mounts or MOUNTS).read_text("utf-8", "replace").splitlines()
     except OSError:
         return ""
     resolved = str(folder.resolve())
