@@ -10,7 +10,8 @@ from typing import Any
 import counterfoil as cf
 
 DEADLINE_S = 5.0
-PATIENCE_S = 8.0
+PATIENCE_S = 5.0
+DATABASE = "effects.db"
 
 
 def run(scenario: dict[str, Any], owner_url: str) -> str:
@@ -28,7 +29,7 @@ def run(scenario: dict[str, Any], owner_url: str) -> str:
     api = cf.HttpOwner(owner_url, deadline=DEADLINE_S, sends_token=leased)
     effect = cf.effect(operation["action"], owner=owner)(api)
     folder = os.environ.get("COUNTERFOIL_STATE_DIR") or tempfile.mkdtemp(prefix="counterfoil-")
-    with cf.open(Path(folder) / "effects.db", create=True, patience=PATIENCE_S) as book:
+    with cf.open(Path(folder) / DATABASE, create=True, patience=PATIENCE_S) as book:
         outcome = book.perform(
             effect, operation["id"], key=operation["idempotencyKey"], **operation["args"]
         )

@@ -34,7 +34,8 @@ class Outcome(Generic[R]):
     first_at_us: int
     cost: str | None = None
     value_missing: str | None = None
-    _value: object = field(default=None, repr=False)
+    _kept: str | None = field(default=None, repr=False)
+    _live: object = field(default=None, repr=False)
 
     @property
     def first_at(self) -> datetime:
@@ -48,13 +49,15 @@ class Outcome(Generic[R]):
         Raises ``OutcomeUnknown``, ``NotRun`` or ``ValueMissing``.
         """
         self.raise_for_status()
-        if self.value_missing is not None and self._value is None:
+        if self._kept is not None:
+            return cast("R", json.loads(self._kept))
+        if self.value_missing is not None and self._live is None:
             raise ValueMissing(
                 "value_missing",
                 f"operation {self.operation_id!r} committed, its value was not kept "
                 f"({self.value_missing})",
             )
-        return cast("R", self._value)
+        return cast("R", self._live)
 
     def raise_for_status(self) -> Self:
         """Return self if committed. Raises ``OutcomeUnknown`` or ``NotRun``."""
@@ -77,9 +80,7 @@ class Outcome(Generic[R]):
 def outcome_of(operation_id: str, ended: Ended) -> Outcome[object]:
     """Return the outcome of how far an operation came."""
     history = ended.history
-    value, missing, cost = kept_value(history)
-    if missing is not None:
-        value = ended.live_value
+    kept, missing, cost = kept_value(history)
     return Outcome(
         status=ended.status,
         operation_id=operation_id,
@@ -89,16 +90,16 @@ def outcome_of(operation_id: str, ended: Ended) -> Outcome[object]:
         first_at_us=history.opened_at_us,
         cost=cost,
         value_missing=missing,
-        _value=value,
+        _kept=kept,
+        _live=ended.live_value if missing is not None else None,
     )
 
 
-def kept_value(history: History) -> tuple[object, str | None, str | None]:
-    """Return (value, why it is missing, cost) of the observation that settled the operation."""
+def kept_value(history: History) -> tuple[str | None, str | None, str | None]:
+    """Return (JSON of the value, why it is missing, cost) of what settled the operation."""
     confirmed = history.confirmed
     seen = confirmed.reply if confirmed is not None else history.found
     cost = history.settled.cost if history.settled is not None else None
     if seen is None:
         return None, None, cost
-    value = None if seen.value is None else json.loads(seen.value)
-    return value, seen.value_missing, cost
+    return seen.value, seen.value_missing, cost

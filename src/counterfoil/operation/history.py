@@ -118,7 +118,10 @@ class History(NamedTuple):
     @property
     def confirmed(self) -> Attempt | None:
         """The first confirmed attempt, if any."""
-        return next((a for a in self.attempts if a.confirmed), None)
+        for attempt in self.attempts:
+            if attempt.confirmed:
+                return attempt
+        return None
 
     @property
     def effect_ids(self) -> tuple[str, ...]:
@@ -220,7 +223,7 @@ def _dispatched(history: History, event: Event, body: Dispatched) -> History:
 
 def _replied(history: History, event: Event, body: Replied) -> History:
     n, at_us = event.n, event.at_us
-    index = next(i for i, a in enumerate(history.attempts) if a.number == body.attempt)
+    index = body.attempt - 1  # attempts are numbered from 1, without a gap
     before = history.attempts[index]
     if body.ended and before.ended_n is None:
         after = before._replace(reply=body, replied_at_us=at_us, ended_n=n, ended_at_us=at_us)

@@ -55,7 +55,7 @@ def make_key(stream: StreamId, action: str) -> str:
     Four characters stay free below 36, the least that common APIs take, for a later ``.2``. Names
     hold no control characters, so lines keep them apart.
     """
-    parts = "\n".join((stream.namespace, stream.tenant, action, stream.operation_id))
+    parts = f"{stream.namespace}\n{stream.tenant}\n{action}\n{stream.operation_id}"
     return "cf1-" + hashlib.sha256(parts.encode()).hexdigest()[:28]
 
 

@@ -159,7 +159,6 @@ class _Carrier:
     claimed_by: str | None = None
     live_value: object = None
     acted: bool = False
-    weaker: tuple[Mapping[str, object], Promises] | None = None
 
     def run(self) -> Carrying:
         """Carry; a store that fails after a dispatch leaves it unknown, never committed."""
@@ -246,7 +245,7 @@ class _Carrier:
             if isinstance(item, _AnswerSeen):
                 assert history is not None
                 body: Body = self.answered(history, item)
-            elif isinstance(item, Replied) and self.claimed_by is not None:
+            elif self.claimed_by is not None and isinstance(item, Replied):
                 body = item._replace(claimed_by=self.claimed_by)
             else:
                 body = item
@@ -419,9 +418,9 @@ class _Carrier:
 
     def promises(self, history: History) -> Promises:
         stored = history.opened.promises
-        if self.weaker is None or self.weaker[0] is not stored:
-            self.weaker = (stored, weaker(Promises.from_json(stored), self.task.promises))
-        return self.weaker[1]
+        if self.task.opened is not None and stored == self.task.opened.promises:
+            return self.task.promises
+        return weaker(Promises.from_json(stored), self.task.promises)
 
     def moment(self) -> Moment:
         return Moment(

@@ -60,10 +60,10 @@ def link(
     as UTF-8, numbers in decimal, bytes in lower-case hex, nothing for a token that is not there.
     No name holds a line end.
     """
-    named = "\n".join(stream)
+    namespace, tenant, operation_id = stream
     shown = "" if token is None else token
     said = (
-        f"{before.hex()}\n{seq}\n{named}\n{n}\n{event_id.hex()}\n{kind}\n{version}\n{at_us}\n"
+        f"{before.hex()}\n{seq}\n{namespace}\n{tenant}\n{operation_id}\n{n}\n{event_id.hex()}\n{kind}\n{version}\n{at_us}\n"
         f"{worker}\n{shown}\n{digest.hex()}\n"
     )
     return hashlib.sha256(said.encode()).digest()

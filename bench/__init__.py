@@ -1,0 +1,1 @@
+"""Speed as ratios: two things measured in turn, in one run, on one machine."""
