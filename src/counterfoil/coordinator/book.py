@@ -36,6 +36,7 @@ from counterfoil.operation.identity import (
 from counterfoil.operation.next_step import Policy
 from counterfoil.operation.promises import Duration, seconds
 from counterfoil.operation.replies import Code, Reason, Reply, Status
+from counterfoil.operation.task import Ended, Memory, Task
 from counterfoil.record.digests import canonical_bytes
 from counterfoil.store.sqlite import SqliteStore
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from types import TracebackType
 
-    from counterfoil.operation.protocol import Carrying, Task
+    from counterfoil.operation.task import Carrying
     from counterfoil.store.port import Store
 
 P = ParamSpec("P")
@@ -109,6 +110,7 @@ class Book:
         self._lease_s = seconds(lease, of="lease")
         self._attempts_max = attempts_max
         self._in_hand: dict[StreamId, list[Any]] = {}
+        self._memories: dict[StreamId, Memory] = {}
         self._guard = threading.Lock()
         self._running = 0
 
@@ -154,7 +156,7 @@ class Book:
         self._check_sync(effect)
         with self._hand_on(task):
             ended = drive(protocol.carry(task), self._shell(task, effect))
-        return outcome_of(operation_id, ended)
+        return self._outcome(task, ended)
 
     @overload
     async def perform_async(
@@ -182,7 +184,7 @@ class Book:
         task = self._task(effect, operation_id, args, given)
         async with self._hand_on_async(task):
             ended = await drive_async(protocol.carry(task), self._shell(task, effect))
-        return outcome_of(operation_id, ended)
+        return self._outcome(task, ended)
 
     def retry(
         self, operation_id: str, *, tenant: str = "default", by: str | None = None
@@ -196,7 +198,7 @@ class Book:
         self._check_sync(effect)
         with self._hand_on(task):
             ended = drive(protocol.carry_again(task, by), self._shell(task, effect))
-        return outcome_of(operation_id, ended)
+        return self._outcome(task, ended)
 
     def resume(
         self, operation_id: str, *, tenant: str = "default", patience: Duration | None = None
@@ -207,10 +209,44 @@ class Book:
         """
         patience_s = self._patience_s if patience is None else seconds(patience, of="patience")
         effect, task = self._existing(operation_id, tenant, patience_s)
+        return self._carry_on(effect, task)
+
+    def recover(self, *, limit: int = 1000) -> list[Outcome[Any]]:
+        """Take one step with each unsettled operation, those changed longest ago first.
+
+        Each is asked about at most once, on a schedule that widens from call to call; what a live
+        worker carries is left to it. Operations of effects that this process has not registered
+        are returned as they stand. Call it again, or let `counterfoil work` do so.
+        """
+        self._check_process()
+        outcomes = []
+        for row in self.store.unsettled(self.namespace, limit):
+            stream = row.stream
+            effect = registered(row.action)
+            if effect is None or effect.adapter.calls_async or effect.adapter.asks_async:
+                outcomes.append(self.outcome(stream.operation_id, tenant=stream.tenant))
+                continue
+            memory = self._memories.setdefault(stream, Memory())
+            task = self._make_task(effect, stream, None, 0.0, wait=False)._replace(memory=memory)
+            try:
+                outcomes.append(self._carry_on(effect, task))
+            except OperationInFlight:
+                outcomes.append(self.outcome(stream.operation_id, tenant=stream.tenant))
+        return outcomes
+
+    def _carry_on(self, effect: Effect[..., Any], task: Task) -> Outcome[Any]:
         self._check_sync(effect)
         with self._hand_on(task):
             ended = drive(protocol.carry(task), self._shell(task, effect))
-        return outcome_of(operation_id, ended)
+        return self._outcome(task, ended)
+
+    def _outcome(self, task: Task, ended: Ended) -> Outcome[Any]:
+        """Keep what this process knows of an operation only while it is not settled."""
+        if ended.history.settled is not None:
+            self._memories.pop(task.stream, None)
+        elif task.memory is not None:
+            self._memories[task.stream] = task.memory
+        return outcome_of(task.stream.operation_id, ended)
 
     def outcome(self, operation_id: str, *, tenant: str = "default") -> Outcome[Any]:
         """Return how an operation stands, without sending or asking.
@@ -229,7 +265,7 @@ class Book:
         else:
             text = "it is not settled; perform it again, or resume it"
             status, reason = Status.UNKNOWN, Reason(Code.AWAITING_ANSWER, text)
-        return outcome_of(operation_id, protocol.Ended(status, reason, history, replayed=True))
+        return outcome_of(operation_id, Ended(status, reason, history, replayed=True))
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -289,7 +325,7 @@ class Book:
         wait: bool,
     ) -> Task:
         deadline_s = effect.deadline_s
-        return protocol.Task(
+        return Task(
             stream=stream,
             opened=opened,
             worker=self._worker.id,
@@ -303,7 +339,13 @@ class Book:
             lease_s=max(self._lease_s, (deadline_s or 0.0) + 2 * LEASE_MARGIN_S),
             patience_s=patience_s,
             wait_if_in_flight=wait,
+            memory=self._remembered(stream),
         )
+
+    def _remembered(self, stream: StreamId) -> Memory:
+        """Begin a new asking schedule, and go on counting from the ends that were read before."""
+        known = self._memories.get(stream)
+        return Memory(ends=known.ends if known is not None else {})
 
     def _existing(
         self, operation_id: str, tenant: str, patience_s: float

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.commands import Command, Happened
     from counterfoil.operation.history import Attempt, History
     from counterfoil.operation.identity import StreamId
-    from counterfoil.operation.protocol import Carrying, Ended
+    from counterfoil.operation.task import Carrying, Ended
     from counterfoil.store.port import Store
 
 

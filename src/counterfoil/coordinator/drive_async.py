@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from counterfoil.operation.commands import Command, Happened
     from counterfoil.operation.history import Attempt
-    from counterfoil.operation.protocol import Carrying, Ended
+    from counterfoil.operation.task import Carrying, Ended
 
 
 async def _do(shell: Shell, command: Command) -> Happened:

@@ -12,7 +12,7 @@ from counterfoil.operation.replies import Reason, Status
 
 if TYPE_CHECKING:
     from counterfoil.operation.history import History
-    from counterfoil.operation.protocol import Ended
+    from counterfoil.operation.task import Ended
 
 R = TypeVar("R")
 

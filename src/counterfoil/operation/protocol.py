@@ -8,7 +8,7 @@ writes").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,10 +17,9 @@ from counterfoil.errors import (
     OperationConflict,
     OperationInFlight,
     OperationNotFound,
-    Refused,
     StoreError,
 )
-from counterfoil.limits import LEASE_MARGIN_S, LEASE_S, PATIENCE_S
+from counterfoil.limits import LEASE_MARGIN_S
 from counterfoil.operation import belief
 from counterfoil.operation.commands import (
     Append,
@@ -46,64 +45,41 @@ from counterfoil.operation.events import (
     Excluded,
     Leased,
     NewEvent,
-    Opened,
     Reopened,
     Replied,
     Settled,
 )
 from counterfoil.operation.history import Attempt, History, advance, begin
-from counterfoil.operation.identity import StreamId  # noqa: TC001
 from counterfoil.operation.next_step import (
     Ask,
     Dispatch,
     Done,
     HandOver,
     Moment,
-    Policy,
     Settle,
+    Step,
     Wait,
     next_step,
+)
+from counterfoil.operation.observations import (
+    check_reopening,
+    effect_to_claim,
+    not_sent,
+    replied,
 )
 from counterfoil.operation.promises import Fences, Promises, weaker
 from counterfoil.operation.replies import (
     Answer,
     Code,
     Reason,
-    Refusal,
     Reply,
     ReplyKind,
     Result,
     Status,
 )
 from counterfoil.operation.takeover import Standing, standing, workers_in_question
-from counterfoil.operation.values import cut_text, encode_value
-
-
-class Ended(NamedTuple):
-    """How far the operation came, and what is known. ``live_value`` is what the call returned."""
-
-    status: Status
-    reason: Reason
-    history: History
-    replayed: bool
-    live_value: object = None
-
-
-class Task(NamedTuple):
-    """One operation to carry. ``opened`` is None where it must exist already."""
-
-    stream: StreamId
-    opened: Opened | None
-    worker: str
-    promises: Promises
-    policy: Policy
-    new_id: Callable[[], bytes]
-    lease_s: float = LEASE_S
-    patience_s: float = PATIENCE_S
-    wait_if_in_flight: bool = True
-
-
-Carrying = Generator[Command, Sent, Ended]
+from counterfoil.operation.task import Carrying, Ended, Memory, Task
+from counterfoil.operation.values import encode_value
 
 POLL_S = 0.05
 """Seconds between two looks at an operation that another worker is carrying."""
@@ -151,9 +127,7 @@ class _Carrier:
     now_us: int = 0
     monotonic_s: float = 0.0
     stopped: bool = False
-    end_known_at_s: dict[int, float] = field(default_factory=dict)
-    questions: int = 0
-    last_question_at_s: float | None = None
+    memory: Memory = field(default_factory=Memory)
     in_doubt_since_s: float | None = None
     lease_taken_at_s: float = 0.0
     claimed_by: str | None = None
@@ -173,6 +147,8 @@ class _Carrier:
             return Ended(Status.UNKNOWN, reason, history, not self.acted)
 
     def steps(self) -> Carrying:
+        if self.task.memory is not None:
+            self.memory = self.task.memory
         yield from self.load()
         while True:
             events, view = self.view()
@@ -180,12 +156,7 @@ class _Carrier:
             step = next_step(view, self.promises(view), self.task.policy, self.moment())
             match step:
                 case _ if self.stopped or isinstance(step, Settle | Done):
-                    if isinstance(step, Settle) and not view.settled:
-                        settled = Settled(
-                            step.outcome, step.reason.code, step.reason.text, step.cost
-                        )
-                        events = (*events, self.event(settled))
-                    if (yield from self.store(events)):
+                    if (yield from self.settle(step, events)):
                         return self.ended(step)
                 case Dispatch():
                     yield from self.dispatch(step, events)
@@ -200,6 +171,12 @@ class _Carrier:
                     if isinstance(step, HandOver) or self.out_of_patience():
                         return self.ended(step)
                     yield from self.wait(step)
+
+    def settle(self, step: Step, events: tuple[NewEvent, ...]) -> Generator[Command, Sent, bool]:
+        if isinstance(step, Settle):
+            body = Settled(step.outcome, step.reason.code, step.reason.text, step.cost)
+            events = (*events, self.event(body))
+        return (yield from self.store(events))
 
     # --- reading and writing ---------------------------------------------------------------------
 
@@ -233,6 +210,7 @@ class _Carrier:
             dead = yield from self.do(Prove(workers))
             assert isinstance(dead, Mapping)
             already = {body.worker for body in self.seen if isinstance(body, Excluded)}
+            already |= history.excluded_workers
             self.seen += [Excluded(w, why) for w, why in dead.items() if w not in already]
 
     def view(self) -> tuple[tuple[NewEvent, ...], History]:
@@ -361,13 +339,13 @@ class _Carrier:
             asked_after=history.n,
             asked_at_us=began_us,
             fence=fence,
-            end_known_s={n: began_s - at for n, at in self.end_known_at_s.items()},
+            end_known_s={n: began_s - at for n, at in self.memory.ends.items()},
         )
         carried = fence if self.task.promises.fences is Fences.ON_ASK else None
         answer = yield from self.do(Question(step.key, attempt, carried))
         self.acted = True
-        self.questions += 1
-        self.last_question_at_s = self.monotonic_s
+        self.memory.questions += 1
+        self.memory.last_question_at_s = self.monotonic_s
         if self.in_doubt_since_s is None:
             self.in_doubt_since_s = began_s
         if isinstance(answer, Answer) and self.tells_something_new(question, answer):
@@ -427,15 +405,15 @@ class _Carrier:
             worker=self.task.worker,
             now_us=self.now_us,
             monotonic_s=self.monotonic_s,
-            end_known_at_s=self.end_known_at_s,
-            questions=self.questions,
-            last_question_at_s=self.last_question_at_s,
+            end_known_at_s=self.memory.ends,
+            questions=self.memory.questions,
+            last_question_at_s=self.memory.last_question_at_s,
         )
 
     def note_ends(self, view: History) -> None:
         for attempt in view.attempts:
             if attempt.ended_n is not None:
-                self.end_known_at_s.setdefault(attempt.number, self.monotonic_s)
+                self.memory.ends.setdefault(attempt.number, self.monotonic_s)
 
     def out_of_patience(self) -> bool:
         since = self.in_doubt_since_s
@@ -462,7 +440,7 @@ class _Carrier:
             claimed_by=self.claimed_by,
         )
 
-    def ended(self, step: Settle | Done | Wait | HandOver | Ask | Dispatch) -> Ended:
+    def ended(self, step: Step) -> Ended:
         assert self.history is not None
         if isinstance(step, Settle | Done):
             status, reason = step.outcome, step.reason
@@ -475,47 +453,3 @@ class _Carrier:
 
 
 LOOK_AGAIN = frozenset({Code.IN_FLIGHT, Code.SENDER_MAY_STILL_SEND, Code.CALL_STILL_RUNNING})
-
-
-def not_sent(detail: str) -> Reply:
-    """A reply for a call of which not one byte was written."""
-    return Reply(ReplyKind.NO_EFFECT, Refusal.NOT_SENT, detail)
-
-
-def replied(attempt: int, reply: Reply, sent_at_us: int | None = None) -> Replied:
-    """Return the event body for a reply; what cannot be kept of its value is named."""
-    value, missing = encode_value(reply.value)
-    return Replied(
-        attempt=attempt,
-        kind=reply.kind,
-        refusal=reply.refusal,
-        detail=cut_text(reply.detail),
-        effect_id=reply.effect_id,
-        cost=reply.cost,
-        value=value,
-        value_missing=missing,
-        sent_at_us=sent_at_us,
-        ended=reply.ended,
-    )
-
-
-def effect_to_claim(events: tuple[NewEvent, ...]) -> str | None:
-    """The owner's effect id that these events report as this operation's own, if any."""
-    for event in events:
-        body = event.body
-        if isinstance(body, Replied) and body.kind is ReplyKind.CONFIRMED and body.effect_id:
-            return body.effect_id
-        if isinstance(body, Answered) and body.effect_id:
-            return body.effect_id
-    return None
-
-
-def check_reopening(history: History | None, stream: StreamId) -> None:
-    """Raise ``Refused`` unless the operation is settled as not run and undisputed."""
-    settled = None if history is None or history.disputed else history.settled
-    if settled is None or settled.outcome is not Status.NOT_RUN:
-        raise Refused(
-            "not_retryable",
-            f"operation {stream.operation_id!r} is not settled as not run; "
-            "only an operation that left no effect can be tried again",
-        )
