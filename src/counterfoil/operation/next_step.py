@@ -288,7 +288,7 @@ def why_in_doubt(history: History, policy: Policy, now: Moment) -> Reason:
     if not policy.can_ask:
         text = "the effect has no look-up, so only a person with evidence can settle it"
         return Reason(Code.OWNER_CANNOT_BE_ASKED, text)
-    if any(e.at_us >= history.uncovered[-1].dispatched_at_us for e in history.answers):
+    if history.answers and history.answers[-1].n > history.attempts[-1].dispatched_n:
         text = "the owner holds no effect yet, and its answer is not final"
         return Reason(Code.ABSENT_NOT_FINAL, text)
     return Reason(Code.AWAITING_ANSWER, "the owner was asked and has not answered")

@@ -60,6 +60,7 @@ from counterfoil.operation.next_step import (
     Step,
     Wait,
     next_step,
+    why_in_doubt,
 )
 from counterfoil.operation.observations import (
     check_reopening,
@@ -447,8 +448,8 @@ class _Carrier:
         elif isinstance(step, Wait | HandOver):
             status, reason = Status.UNKNOWN, step.reason
         else:
-            text = "the owner was asked and has not answered"
-            status, reason = Status.UNKNOWN, Reason(Code.AWAITING_ANSWER, text)
+            status = Status.UNKNOWN
+            reason = why_in_doubt(self.history, self.task.policy, self.moment())
         return Ended(status, reason, self.history, not self.acted, self.live_value)
 
 
