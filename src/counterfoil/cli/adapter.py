@@ -9,7 +9,8 @@ from typing import Any
 
 import counterfoil as cf
 
-DEADLINE_S = 5.0
+DEADLINE_S = 3.0
+LEASE_S = 8.0
 PATIENCE_S = 5.0
 DATABASE = "effects.db"
 
@@ -24,12 +25,12 @@ def run(scenario: dict[str, Any], owner_url: str) -> str:
         key_retention=retention(promised),
         settles_within=promised.get("settlesWithinSeconds"),
         final_by=promised.get("finalBy"),
-        fences="by_lease" if "lease" in scenario else promised.get("fences", "no"),
+        fences=promised.get("fences") or ("by_lease" if "lease" in scenario else "no"),
     )
     api = cf.HttpOwner(owner_url, deadline=DEADLINE_S, sends_token=leased)
     effect = cf.effect(operation["action"], owner=owner)(api)
     folder = os.environ.get("COUNTERFOIL_STATE_DIR") or tempfile.mkdtemp(prefix="counterfoil-")
-    with cf.open(Path(folder) / DATABASE, create=True, patience=PATIENCE_S) as book:
+    with cf.open(Path(folder) / DATABASE, create=True, lease=LEASE_S, patience=PATIENCE_S) as book:
         outcome = book.perform(
             effect, operation["id"], key=operation["idempotencyKey"], **operation["args"]
         )

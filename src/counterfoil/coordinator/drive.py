@@ -23,6 +23,7 @@ from counterfoil.operation.commands import (
     ReadToken,
     Sent,
 )
+from counterfoil.operation.events import FORGOTTEN
 from counterfoil.operation.replies import Answer, NoAnswer, Reply, ReplyKind
 from counterfoil.owners import port
 
@@ -81,7 +82,7 @@ class Shell:
             case Call():
                 return self.call(command.attempt)
             case Question():
-                view = self.view(command.attempt, command.fence)
+                view = self.question(command)
                 return cast("Answer | NoAnswer", self.adapter.ask(view))
             case Pause():
                 self.clock.sleep_until(command.until_s)
@@ -120,6 +121,11 @@ class Shell:
         """Return which workers are proven dead, and why."""
         proven = {}
         for name in workers:
+            if name == FORGOTTEN:
+                why = self.worker.proof_that_all_before_died()
+                if why is not None:
+                    proven[name] = why
+                continue
             record = self.store.worker(name)
             why = self.worker.proof_of_death(record) if record is not None else None
             if why is not None:
@@ -127,17 +133,28 @@ class Shell:
         return proven
 
     def view(self, attempt: Attempt, token: int | None) -> port.Attempt:
-        """Return an attempt as an adapter sees it, its arguments as they were digested."""
+        """Return an attempt as an adapter sees it."""
+        return port.Attempt(
+            self.operation(), attempt.number, attempt.key, token, attempt.deadline_s
+        )
+
+    def operation(self) -> port.Operation:
+        """Return the operation as an adapter sees it, its arguments as they were digested."""
         assert self.history is not None
         opened, stream = self.history.opened, self.stream
-        operation = port.Operation(
+        return port.Operation(
             id=stream.operation_id,
             action=opened.action,
             tenant=stream.tenant,
             arguments=json.loads(opened.arguments or "{}"),
             preconditions=json.loads(opened.preconditions) if opened.preconditions else {},
         )
-        return port.Attempt(operation, attempt.number, attempt.key, token, attempt.deadline_s)
+
+    def question(self, asked: Question) -> port.Attempt:
+        """Return what a look-up is given; number 0 where nothing was dispatched yet."""
+        if asked.attempt is not None:
+            return self.view(asked.attempt, asked.fence)
+        return port.Attempt(self.operation(), 0, asked.key, None, None)
 
     def call(self, attempt: Attempt) -> Reply:
         """Send the attempt; an interrupt is recorded as unknown and goes on up afterwards."""

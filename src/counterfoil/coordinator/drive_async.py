@@ -24,7 +24,7 @@ async def _do(shell: Shell, command: Command) -> Happened:
         case Call():
             return await _call(shell, command.attempt)
         case Question():
-            view = shell.view(command.attempt, command.fence)
+            view = shell.question(command)
             if shell.adapter.asks_async:
                 asked = cast("Awaitable[Answer | NoAnswer]", shell.adapter.ask(view))
                 return await asked

@@ -54,6 +54,19 @@ class Worker:
             return None
         return BY_LOCK if _is_free(self.locks / other.lock) else None
 
+    def proof_that_all_before_died(self) -> str | None:
+        """Return why no other worker of this folder can send, known to the store or not.
+
+        A store that forgot operations forgot workers too; their lock files are still there. An
+        empty folder proves nothing: the database may have been copied without it.
+        """
+        if self.locks is None:
+            return None
+        others = [path for path in self.locks.glob("*.lock") if path.stem != self.id]
+        if not others or not all(_is_free(path) for path in others):
+            return None
+        return f"the locks of all {len(others)} earlier workers are free"
+
     def end(self, *, leave_no_trace: bool) -> None:
         """Let go of the lock; remove its file where no attempt of this worker is without an end."""
         if self._descriptor is None or not self.is_this_process:

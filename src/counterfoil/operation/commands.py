@@ -56,7 +56,7 @@ class Question(NamedTuple):
     """Ask the owner what it holds under a key; ``fence`` goes with the question if it takes one."""
 
     key: str
-    attempt: Attempt
+    attempt: Attempt | None
     fence: int | None
 
 

@@ -48,6 +48,18 @@ class Dispatched(NamedTuple):
     redelivery: bool = False
 
 
+class Supposed(NamedTuple):
+    """A dispatch that nobody remembers: the store may have forgotten it (suspect stores).
+
+    It counts as an unknown attempt of the worker ``FORGOTTEN``, which stands for every worker
+    before this one; it ends when all of them are excluded.
+    """
+
+    attempt: int
+    key: str
+    because: str
+
+
 class Replied(NamedTuple):
     """What the wire showed for an attempt, stored by the worker that made it.
 
@@ -117,7 +129,39 @@ class Reopened(NamedTuple):
     by: str | None = None
 
 
-Body = Opened | Leased | Dispatched | Replied | Excluded | Answered | Settled | Reopened
+class Closed(NamedTuple):
+    """A person gave up on an answer. A local disposition: the trail stays unknown and charged."""
+
+    says: str
+    by: str
+    evidence: str
+
+
+class Corrected(NamedTuple):
+    """A settlement that turned out otherwise. The old answers stay in the stream."""
+
+    outcome: Status
+    by: str
+    evidence: str
+    cost: str | None = None
+
+
+FORGOTTEN = "forgotten"
+"""The worker of a supposed attempt: every worker before this one, taken together."""
+
+Body = (
+    Opened
+    | Leased
+    | Dispatched
+    | Replied
+    | Excluded
+    | Answered
+    | Settled
+    | Reopened
+    | Supposed
+    | Closed
+    | Corrected
+)
 
 KINDS: dict[str, type[Body]] = {
     "opened": Opened,
@@ -128,6 +172,9 @@ KINDS: dict[str, type[Body]] = {
     "answered": Answered,
     "settled": Settled,
     "reopened": Reopened,
+    "supposed": Supposed,
+    "closed": Closed,
+    "corrected": Corrected,
 }
 NAMES: dict[type[Body], str] = {body: name for name, body in KINDS.items()}
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from counterfoil.operation.events import (
+    FORGOTTEN,
     Answered,
+    Closed,
+    Corrected,
     Dispatched,
     Event,
     Excluded,
@@ -18,6 +21,7 @@ from counterfoil.operation.events import (
     Reopened,
     Replied,
     Settled,
+    Supposed,
 )
 from counterfoil.operation.replies import Code, Reason, Refusal, ReplyKind, Result, Status
 
@@ -96,11 +100,17 @@ class History(NamedTuple):
     reopened: int = 0
     reopened_n: int | None = None
     disputed: Reason | None = None
+    closed: Closed | None = None
 
     @property
     def uncovered(self) -> tuple[Attempt, ...]:
         """The attempts that may still have an effect, or get one."""
         return tuple(a for a in self.attempts if a.uncovered)
+
+    @property
+    def sent(self) -> tuple[Attempt, ...]:
+        """The attempts that were dispatched here, those only supposed left out."""
+        return tuple(a for a in self.attempts if a.worker != FORGOTTEN)
 
     @property
     def excluded_workers(self) -> frozenset[str]:
@@ -109,11 +119,26 @@ class History(NamedTuple):
 
     @property
     def found(self) -> Answered | None:
-        """The first answer that found the effect, if any."""
+        """The first answer that found this operation's effect, if any.
+
+        What the owner held before the first dispatch is a baseline, and no answer.
+        """
+        first_n = self.attempts[0].dispatched_n if self.attempts else self.n + 1
+        baseline = self.baseline
         for event in self.answers:
-            if isinstance(event.body, Answered) and event.body.result is Result.PRESENT:
-                return event.body
+            body = event.body
+            if not isinstance(body, Answered) or event.n < first_n:
+                continue
+            if body.result is Result.PRESENT and body.effect_id not in baseline:
+                return body
         return None
+
+    @property
+    def baseline(self) -> frozenset[str]:
+        """The effects that the owner held before the first dispatch."""
+        first_n = self.attempts[0].dispatched_n if self.attempts else self.n + 1
+        bodies = (e.body for e in self.answers if e.n < first_n)
+        return frozenset(b.effect_id for b in bodies if isinstance(b, Answered) and b.effect_id)
 
     @property
     def confirmed(self) -> Attempt | None:
@@ -133,7 +158,7 @@ class History(NamedTuple):
         for event in self.answers:
             if isinstance(event.body, Answered) and event.body.effect_id:
                 seen.setdefault(event.body.effect_id)
-        return tuple(seen)
+        return tuple(effect_id for effect_id in seen if effect_id not in self.baseline)
 
 
 def fold(events: Iterable[Event]) -> History:
@@ -189,6 +214,16 @@ def advance(history: History, event: Event) -> History:
                 reopened=history.reopened + 1,
                 reopened_n=n,
             )
+        case Supposed():
+            return _supposed(history, event, body)
+        case Closed():
+            return history._replace(n=n, last_at_us=at_us, closed=body)
+        case Corrected():
+            reason = f"corrected by {body.by}"
+            settled = Settled(body.outcome, Code.SETTLED_BY_PERSON, reason, body.cost)
+            return history._replace(
+                n=n, last_at_us=at_us, settled=settled, settled_n=n, disputed=None, closed=None
+            )
         case Opened():
             raise ValueError("an operation is opened once")
         case _:
@@ -221,6 +256,28 @@ def _dispatched(history: History, event: Event, body: Dispatched) -> History:
     )
 
 
+def _supposed(history: History, event: Event, body: Supposed) -> History:
+    """An attempt of nobody knows whom: before every token, and without a lease that is known."""
+    attempt = Attempt(
+        number=body.attempt,
+        key=body.key,
+        worker=FORGOTTEN,
+        token=0,
+        dispatched_n=event.n,
+        dispatched_at_us=event.at_us,
+        lease_until_us=event.at_us,
+        deadline_s=None,
+        redelivery=False,
+    )
+    lease = Lease(FORGOTTEN, 0, event.at_us, event.at_us)
+    return history._replace(
+        n=event.n,
+        last_at_us=event.at_us,
+        attempts=(*history.attempts, attempt),
+        leases=(*history.leases, lease),
+    )
+
+
 def _replied(history: History, event: Event, body: Replied) -> History:
     n, at_us = event.n, event.at_us
     index = body.attempt - 1  # attempts are numbered from 1, without a gap
@@ -239,7 +296,8 @@ def _replied(history: History, event: Event, body: Replied) -> History:
 def _answered(history: History, event: Event, body: Answered) -> History:
     attempts, disputed = history.attempts, history.disputed
     if body.result is Result.PRESENT:
-        disputed = disputed or _contradiction(history, body)
+        if attempts and body.effect_id not in history.baseline:
+            disputed = disputed or _contradiction(history, body)
     elif body.basis is not None:
         if history.settled is not None and history.settled.outcome is Status.COMMITTED:
             text = "the owner no longer holds the effect that was settled"

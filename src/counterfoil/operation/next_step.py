@@ -97,6 +97,7 @@ FIRST = "first_attempt"
 NOT_SENT_BEFORE = "nothing_was_sent"
 DEDUPLICATED = "deduplicated"
 REFUSED_BEFORE = "refused_and_reopened"
+FORGOTTEN_BEFORE = "nothing_was_forgotten"
 
 
 def next_step(history: History, promises: Promises, policy: Policy, now: Moment) -> Step:
@@ -107,6 +108,9 @@ def next_step(history: History, promises: Promises, policy: Policy, now: Moment)
     """
     if history.disputed is not None:
         return Done(Status.UNKNOWN, history.disputed)
+    if history.closed is not None:
+        text = f"{history.closed.by} closed it without the owner's answer"
+        return Done(Status.UNKNOWN, Reason(Code.CLOSED_BY_PERSON, text))
     if history.settled is not None:
         settled = history.settled
         return Done(settled.outcome, Reason(settled.code, settled.text))
@@ -150,6 +154,10 @@ def proceed(history: History, promises: Promises, policy: Policy, now: Moment) -
     blocked = may_not_act(history, now)
     if blocked is not None:
         return blocked
+    if not history.attempts and not promises.knows_keys and policy.can_ask:
+        baseline = ask_for_baseline(history, policy, now)
+        if baseline is not None:
+            return baseline
     if since and since[-1].covered_n is None:  # nothing was sent: do not hammer a closed door
         due = now.end_known_at_s.get(since[-1].number, now.monotonic_s)
         due += policy.resend_delay_s * 2 ** (len(since) - 1)
@@ -158,10 +166,26 @@ def proceed(history: History, promises: Promises, policy: Policy, now: Moment) -
     return Dispatch(len(history.attempts) + 1, key_to_send(history, promises), basis(history))
 
 
+def ask_for_baseline(history: History, policy: Policy, now: Moment) -> Ask | Wait | None:
+    """Before a first send to an owner that knows no keys: what is there already is no answer."""
+    if history.answers:
+        return None
+    if now.last_question_at_s is None:
+        return Ask(history.opened.key, fence=False)
+    delays = policy.ask_delays_s
+    due = now.last_question_at_s + delays[min(now.questions, len(delays) - 1)]
+    if now.monotonic_s < due:
+        text = "the owner must be asked what it holds before the first send"
+        return Wait(due, Reason(Code.AWAITING_ANSWER, text))
+    return Ask(history.opened.key, fence=False)
+
+
 def basis(history: History) -> str:
     """Say what licenses sending when nothing is in doubt."""
     if not history.attempts:
         return FIRST
+    if not history.sent:
+        return FORGOTTEN_BEFORE
     since = attempts_since_reopened(history)
     if not since:
         return REFUSED_BEFORE
@@ -169,10 +193,10 @@ def basis(history: History) -> str:
 
 
 def attempts_since_reopened(history: History) -> tuple[Attempt, ...]:
-    """The attempts that count now: all, or those after somebody asked for a retry."""
+    """The attempts sent from here that count now: all, or those after a retry was asked for."""
     if history.reopened_n is None:
-        return history.attempts
-    return tuple(a for a in history.attempts if a.dispatched_n > history.reopened_n)
+        return history.sent
+    return tuple(a for a in history.sent if a.dispatched_n > history.reopened_n)
 
 
 def key_to_send(history: History, promises: Promises) -> str:
@@ -221,13 +245,13 @@ def send_again(
     if (
         not policy.can_send
         or running_here(history, now)
-        or len(history.attempts) >= policy.attempts_max
+        or len(history.sent) >= policy.attempts_max
     ):
         return None
     if not belief.may_send_again(history, promises, now.now_us, policy.deadline_s):
         return None
     known = [now.end_known_at_s.get(a.number, now.monotonic_s) for a in in_doubt]
-    due = max(known) + policy.resend_delay_s * 2 ** (len(history.attempts) - 1)
+    due = max(known) + policy.resend_delay_s * 2 ** (len(history.sent) - 1)
     if now.monotonic_s < due:
         return Wait(due, why_in_doubt(history, policy, now))
     return Dispatch(len(history.attempts) + 1, in_doubt[0].key, DEDUPLICATED, redelivery=True)

@@ -48,6 +48,7 @@ from counterfoil.operation.events import (
     Reopened,
     Replied,
     Settled,
+    Supposed,
 )
 from counterfoil.operation.history import Attempt, History, advance, begin
 from counterfoil.operation.next_step import (
@@ -218,9 +219,7 @@ class _Carrier:
         """The events that are not stored yet, and the history as if they were."""
         history = self.history
         events: list[NewEvent] = []
-        bodies = [self.task.opened, *self.seen] if self.opening else self.seen
-        for item in bodies:
-            assert item is not None
+        for item in [*self.first_bodies(), *self.seen]:
             if isinstance(item, _AnswerSeen):
                 assert history is not None
                 body: Body = self.answered(history, item)
@@ -237,12 +236,22 @@ class _Carrier:
         assert history is not None
         return tuple(events), history
 
+    def first_bodies(self) -> list[Body]:
+        """What opens an operation, with a dispatch that a suspect store may have forgotten."""
+        opened = self.task.opened
+        if not self.opening or opened is None:
+            return []
+        if self.task.suspect is None:
+            return [opened]
+        return [opened, Supposed(1, opened.key, self.task.suspect)]
+
     def store(self, events: tuple[NewEvent, ...]) -> Generator[Command, Sent, bool]:
         """Append; True when stored. False: the history is new, decide again."""
         if not events:
             return True
         expected = 0 if self.history is None else self.history.n
-        claim = None if self.claimed_by is not None else effect_to_claim(events)
+        dispatched = self.history is not None and self.history.attempts  # else it is a baseline
+        claim = effect_to_claim(events) if dispatched and self.claimed_by is None else None
         before_s = self.monotonic_s
         result = yield from self.do(Append(expected, events, claim))
         match result:
@@ -317,7 +326,7 @@ class _Carrier:
         history, fences = self.history, self.task.promises.fences
         mine = standing(history, self.task.worker, self.now_us) is Standing.MINE
         takes = step.fence and fences is not Fences.BY_LEASE
-        above = max(a.token for a in history.attempts)
+        above = max((a.token for a in history.attempts), default=0)
         if mine and not (takes and history.leases[-1].token <= above):
             return True
         token: int | None = None
@@ -332,7 +341,7 @@ class _Carrier:
     def ask(self, step: Ask) -> Generator[Command, Sent, None]:
         history = self.history
         assert history is not None
-        attempt = next(a for a in reversed(history.attempts) if a.key == step.key)
+        attempt = next((a for a in reversed(history.attempts) if a.key == step.key), None)
         fence = yield from self.fence(attempt)
         began_s, began_us = self.monotonic_s, self.now_us
         question = belief.Question(
@@ -353,9 +362,11 @@ class _Carrier:
             self.live_value = answer.value
             self.seen.append(_AnswerSeen(question, answer))
 
-    def fence(self, attempt: Attempt) -> Generator[Command, Sent, int | None]:
+    def fence(self, attempt: Attempt | None) -> Generator[Command, Sent, int | None]:
         """Put a token in force at the owner before the question, where it takes one."""
         assert self.history is not None
+        if attempt is None or not self.history.leases:
+            return None  # a baseline: there is nothing to stop
         token = self.history.leases[-1].token
         match self.task.promises.fences:
             case Fences.ON_ASK:
@@ -376,7 +387,7 @@ class _Carrier:
         if answer.result is Result.PRESENT:
             return True
         last = history.answers[-1].n if history.answers else 0
-        if last < max(a.dispatched_n for a in history.attempts):
+        if last < max((a.dispatched_n for a in history.attempts), default=1):
             return True
         promises = self.promises(history)
         return belief.basis_of_belief(history, question, answer, promises) is not None

@@ -42,7 +42,11 @@ class Memory:
 
 
 class Task(NamedTuple):
-    """One operation to carry. ``opened`` is None where it must exist already."""
+    """One operation to carry.
+
+    ``opened`` is None where it must exist already; ``suspect`` says why the store may have
+    forgotten operations, so that an id that is new to it counts as dispatched once.
+    """
 
     stream: StreamId
     opened: Opened | None
@@ -54,6 +58,7 @@ class Task(NamedTuple):
     patience_s: float = PATIENCE_S
     wait_if_in_flight: bool = True
     memory: Memory | None = None
+    suspect: str | None = None
 
 
 Carrying = Generator[Command, Sent, Ended]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from counterfoil.operation.events import Answered, Event
+from counterfoil.operation.events import FORGOTTEN, Answered, Event
 from counterfoil.operation.promises import Promises
 from counterfoil.operation.replies import ReplyKind
 from counterfoil.operation.replies import Result as Said
@@ -45,7 +45,7 @@ def record_of(stream: StreamId, history: History) -> Record:
         operation=Operation(stream.operation_id, opened.action, opened.key, opened.args_digest),
         effect_owner=EffectOwner(opened.owner, promises.deduplicates, _number(retention_s)),
         attempts=tuple(_attempt(a, opened.args_digest) for a in history.attempts),
-        reconciliations=tuple(_reconciliation(event) for event in history.answers),
+        reconciliations=tuple(_reconciliation(event) for event in answers_that_count(history)),
         owner_effects=tuple({"id": effect_id} for effect_id in history.effect_ids),
         reported=Reported(outcome),
         leases=tuple(
@@ -69,11 +69,26 @@ def outcome_now(history: History) -> Outcome:
     return Outcome.UNKNOWN if history.uncovered else Outcome.NOT_RUN
 
 
+def answers_that_count(history: History) -> tuple[Event, ...]:
+    """Every answer but those of the baseline: what was there before is no answer."""
+    if not history.attempts:
+        return ()
+    first_n, baseline = history.attempts[0].dispatched_n, history.baseline
+    return tuple(
+        event
+        for event in history.answers
+        if event.n > first_n
+        and not (isinstance(event.body, Answered) and event.body.effect_id in baseline)
+    )
+
+
 def _attempt(attempt: past.Attempt, args_digest: str) -> Attempt:
     reply = attempt.reply
     extra: dict[str, object] = {}
     if reply is not None and reply.sent_at_us is not None:
         extra["sentAt"] = str(from_unix_us(reply.sent_at_us))
+    if attempt.worker == FORGOTTEN:
+        extra["supposed"] = True  # the store may have forgotten it
     if attempt.ended_at_us is not None:
         extra["endedAt"] = str(from_unix_us(attempt.ended_at_us))
     if reply is not None and reply.refusal is not None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from counterfoil.errors import BadInput
 from counterfoil.limits import CALL_DEADLINE_S, RESPONSE_BYTES_MAX
@@ -51,9 +50,7 @@ class HttpOwner:
         headers: Mapping[str, str] | None = None,
         sends_token: bool = False,
     ) -> None:
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
-            raise BadInput(f"{base_url!r} is no owner's URL; write http://host or https://host")
+        effect_url(base_url, "any")  # refuses what is no owner's URL, and repeats nothing of it
         self.base_url = base_url.rstrip("/")
         self.deadline_s = seconds(deadline, of="deadline")
         self._response_bytes_max = response_bytes_max
