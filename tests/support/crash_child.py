@@ -10,6 +10,7 @@ operation's outcome or error.
 
 from __future__ import annotations
 
+import codecs
 import ctypes
 import json
 import os
@@ -82,6 +83,7 @@ class Task:
 
 
 canonical_bytes({"a": 1})  # else loaded on first use, which a process without descriptors cannot
+codecs.lookup("unicode_escape")  # the same, for one whose user may not read this Python
 
 
 def die() -> NoReturn:

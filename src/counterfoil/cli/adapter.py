@@ -9,9 +9,9 @@ from typing import Any
 
 import counterfoil as cf
 
-DEADLINE_S = 3.0
-LEASE_S = 8.0
-PATIENCE_S = 5.0
+DEADLINE_S = 2.0
+LEASE_S = 6.0
+PATIENCE_S = 8.0
 DATABASE = "effects.db"
 
 
