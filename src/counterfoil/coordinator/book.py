@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
@@ -13,7 +11,9 @@ from counterfoil.coordinator.clock import SystemClock
 from counterfoil.coordinator.drive import Clock, Shell, drive
 from counterfoil.coordinator.drive_async import drive_async
 from counterfoil.coordinator.effects import Effect, registered
+from counterfoil.coordinator.hands import Hands
 from counterfoil.coordinator.outcome import Outcome, outcome_of
+from counterfoil.coordinator.people import People, standing_of
 from counterfoil.coordinator.worker import Worker
 from counterfoil.errors import (
     BadInput,
@@ -35,17 +35,19 @@ from counterfoil.operation.identity import (
 )
 from counterfoil.operation.next_step import Policy
 from counterfoil.operation.promises import Duration, seconds
-from counterfoil.operation.replies import Code, Reason, Reply, Status
 from counterfoil.operation.task import Ended, Memory, Task
 from counterfoil.record.digests import canonical_bytes
 from counterfoil.store.sqlite import SqliteStore
+from counterfoil.store.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
 
+    from counterfoil.operation.history import History
+    from counterfoil.operation.replies import Reply
     from counterfoil.operation.task import Carrying
-    from counterfoil.store.port import Store
+    from counterfoil.store.port import Store, WorkerRecord
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,16 +64,26 @@ def open_book(
     patience: Duration = PATIENCE_S,
     lease: Duration = LEASE_S,
     attempts_max: int = ATTEMPTS_MAX,
+    witness: str | os.PathLike[str] | None = None,
+    witness_key: str | os.PathLike[str] | None = None,
 ) -> Book:
     """Open the book at ``where``, a SQLite file; ``create=True`` makes one that is not there.
 
     ``namespace`` keeps staging and production apart. ``patience`` is how long ``perform`` waits for
-    an owner's answer, ``lease`` how long a worker's right to dispatch lasts. Raises ``StoreError``
-    with what to do next.
+    an owner's answer, ``lease`` how long a worker's right to dispatch lasts. ``witness`` is a file
+    that remembers how far the log had come, so that a restored older copy is found out: beside the
+    database unless you name another place; "each" writes it with every commit, one more sync.
+    ``witness_key`` signs it. Raises ``StoreError`` with what to do next.
     """
     path = Path(where)
     clock = SystemClock()
-    store = SqliteStore(path, create=create, now_us=clock.now_us)
+    beside = path.with_name(path.name + ".witness")
+    seen = Witness(
+        beside if witness in (None, "each") else Path(cast("str", witness)),
+        each=witness == "each",
+        key=None if witness_key is None else Path(witness_key),
+    )
+    store = SqliteStore(path, create=create, now_us=clock.now_us, witness=seen)
     worker = Worker(path.with_name(path.name + ".workers"))
     return Book(
         store,
@@ -109,10 +121,8 @@ class Book:
         self._patience_s = seconds(patience, of="patience")
         self._lease_s = seconds(lease, of="lease")
         self._attempts_max = attempts_max
-        self._in_hand: dict[StreamId, list[Any]] = {}
+        self._hands = Hands(clock)
         self._memories: dict[StreamId, Memory] = {}
-        self._guard = threading.Lock()
-        self._running = 0
 
     @property
     def worker_id(self) -> str:
@@ -154,7 +164,7 @@ class Book:
         """
         task = self._task(effect, operation_id, args, given)
         self._check_sync(effect)
-        with self._hand_on(task):
+        with self._hands.on(task):
             ended = drive(protocol.carry(task), self._shell(task, effect))
         return self._outcome(task, ended)
 
@@ -182,7 +192,7 @@ class Book:
     ) -> Any:
         """As ``perform``, under asyncio; the effect may be a plain or an async function."""
         task = self._task(effect, operation_id, args, given)
-        async with self._hand_on_async(task):
+        async with self._hands.on_async(task):
             ended = await drive_async(protocol.carry(task), self._shell(task, effect))
         return self._outcome(task, ended)
 
@@ -196,7 +206,7 @@ class Book:
         """
         effect, task = self._existing(operation_id, tenant, self._patience_s)
         self._check_sync(effect)
-        with self._hand_on(task):
+        with self._hands.on(task):
             ended = drive(protocol.carry_again(task, by), self._shell(task, effect))
         return self._outcome(task, ended)
 
@@ -236,7 +246,7 @@ class Book:
 
     def _carry_on(self, effect: Effect[..., Any], task: Task) -> Outcome[Any]:
         self._check_sync(effect)
-        with self._hand_on(task):
+        with self._hands.on(task):
             ended = drive(protocol.carry(task), self._shell(task, effect))
         return self._outcome(task, ended)
 
@@ -253,23 +263,43 @@ class Book:
 
         Raises ``OperationNotFound``.
         """
-        stream = self._stream(operation_id, tenant)
+        stream = self.stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:
             raise OperationNotFound(operation_id)
-        settled = history.settled
-        if history.disputed is not None:
-            status, reason = Status.UNKNOWN, history.disputed
-        elif settled is not None:
-            status, reason = settled.outcome, Reason(settled.code, settled.text)
-        else:
-            text = "it is not settled; perform it again, or resume it"
-            status, reason = Status.UNKNOWN, Reason(Code.AWAITING_ANSWER, text)
-        return outcome_of(operation_id, Ended(status, reason, history, replayed=True))
+        return outcome_of(operation_id, standing_of(history))
 
     # --- parts -----------------------------------------------------------------------------------
 
-    def _stream(self, operation_id: str, tenant: str) -> StreamId:
+    @property
+    def people(self) -> People:
+        """What a person may decide about this book's operations."""
+        return People(self)
+
+    @property
+    def worker_record(self) -> WorkerRecord:
+        """What the store keeps of this book's worker."""
+        return self._worker.record
+
+    def now_us(self) -> int:
+        """The wall clock, in microseconds since 1970."""
+        return self._clock.now_us()
+
+    def new_id(self) -> bytes:
+        """Return a random event id."""
+        return _new_id()
+
+    def ends_known_s(self, stream: StreamId, history: History) -> dict[int, float]:
+        """How long this process has known each attempt's end, in seconds of its own clock."""
+        now_s = self._clock.monotonic_s()
+        ends = self._memories.setdefault(stream, Memory()).ends
+        for attempt in history.attempts:
+            if attempt.ended_n is not None:
+                ends.setdefault(attempt.number, now_s)
+        return {number: now_s - at_s for number, at_s in ends.items()}
+
+    def stream(self, operation_id: str, tenant: str) -> StreamId:
+        """Return which operation an id names here. Raises ``InvalidOperationId``."""
         check_name(operation_id, "operation id")
         return StreamId(self.namespace, check_name(tenant, "tenant"), operation_id)
 
@@ -290,7 +320,7 @@ class Book:
         key = given.pop("key", None)
         reserve = given.pop("reserve", None)
         preconditions = given.pop("preconditions", None) or {}
-        stream = self._stream(operation_id, given.pop("tenant", "default"))
+        stream = self.stream(operation_id, given.pop("tenant", "default"))
         patience = given.pop("patience", None)
         wait = given.pop("wait_if_in_flight", True)
         effect.bind(given)
@@ -340,6 +370,7 @@ class Book:
             patience_s=patience_s,
             wait_if_in_flight=wait,
             memory=self._remembered(stream),
+            suspect=self.store.suspect,
         )
 
     def _remembered(self, stream: StreamId) -> Memory:
@@ -351,7 +382,7 @@ class Book:
         self, operation_id: str, tenant: str, patience_s: float
     ) -> tuple[Effect[..., Any], Task]:
         self._check_process()
-        stream = self._stream(operation_id, tenant)
+        stream = self.stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:
             raise OperationNotFound(operation_id)
@@ -386,52 +417,6 @@ class Book:
             raise Refused(
                 "forked", "this book was opened before a fork; open it again in this process"
             )
-
-    @contextmanager
-    def _hand_on(self, task: Task) -> Iterator[None]:
-        """Let one thread at a time carry an operation; the others wait, or are told."""
-        lock = self._claim_hand(task.stream)
-        timeout = task.patience_s if task.wait_if_in_flight else 0
-        try:
-            if not lock.acquire(timeout=timeout):
-                raise OperationInFlight(task.stream.operation_id)
-            try:
-                yield
-            finally:
-                lock.release()
-        finally:
-            self._drop_hand(task.stream)
-
-    @asynccontextmanager
-    async def _hand_on_async(self, task: Task) -> AsyncIterator[None]:
-        import asyncio
-
-        lock = self._claim_hand(task.stream)
-        give_up_s = self._clock.monotonic_s() + (task.patience_s if task.wait_if_in_flight else 0.0)
-        try:
-            while not lock.acquire(blocking=False):
-                if self._clock.monotonic_s() >= give_up_s:
-                    raise OperationInFlight(task.stream.operation_id)
-                await asyncio.sleep(0.005)
-            try:
-                yield
-            finally:
-                lock.release()
-        finally:
-            self._drop_hand(task.stream)
-
-    def _claim_hand(self, stream: StreamId) -> threading.Lock:
-        with self._guard:
-            entry = self._in_hand.setdefault(stream, [threading.Lock(), 0])
-            entry[1] += 1
-            return cast("threading.Lock", entry[0])
-
-    def _drop_hand(self, stream: StreamId) -> None:
-        with self._guard:
-            entry = self._in_hand[stream]
-            entry[1] -= 1
-            if entry[1] == 0:
-                del self._in_hand[stream]
 
     # --- closing ---------------------------------------------------------------------------------
 

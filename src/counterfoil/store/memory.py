@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from counterfoil.operation.commands import Appended, Claimed, Moved
 from counterfoil.operation.events import Event, from_payload
 from counterfoil.operation.history import fold
-from counterfoil.store.chain import GENESIS, LogEntry
-from counterfoil.store.stamping import Head, row_of, stamp
+from counterfoil.store.stamping import NOTHING_YET, Head, row_of, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.events import NewEvent
     from counterfoil.operation.history import History
     from counterfoil.operation.identity import StreamId
+    from counterfoil.store.chain import LogEntry
     from counterfoil.store.port import Row, WorkerRecord
 
 
@@ -32,6 +32,7 @@ class MemoryStore:
         self._rows: dict[StreamId, Row] = {}
         self._claims: dict[tuple[str, str], StreamId] = {}
         self._workers: dict[str, WorkerRecord] = {}
+        self.suspicion: str | None = None
 
     def load(self, stream: StreamId) -> History | None:
         """Return an operation's history, or None."""
@@ -61,7 +62,7 @@ class MemoryStore:
                     return Appended(fold([event_of(entry) for entry in stored]))
                 return Moved()
             last = self._log[-1] if self._log else None
-            head = Head(last.seq, last.at_us, last.chained) if last else Head(0, 0, GENESIS)
+            head = Head(last.seq, last.at_us, last.chained) if last else NOTHING_YET
             entries, history = stamp(stream, before, events, head, self._now_us(), 0)
             if claim is not None:
                 claimed = (history.opened.owner, claim)
@@ -99,6 +100,16 @@ class MemoryStore:
         with self._lock:
             entries = self._log[after_seq:]
         yield from entries
+
+    @property
+    def suspect(self) -> str | None:
+        """Why the store may have forgotten operations; None where it may not."""
+        return self.suspicion
+
+    def accept_gap(self, by: str, evidence: str) -> None:
+        """End the suspicion, on a person's word."""
+        del by, evidence
+        self.suspicion = None
 
     def close(self) -> None:
         """Nothing to let go of."""

@@ -92,6 +92,15 @@ class Store(Protocol):
         """Yield the whole log in the store's order."""
         ...
 
+    @property
+    def suspect(self) -> str | None:
+        """Why the store may have forgotten operations; None where it may not."""
+        ...
+
+    def accept_gap(self, by: str, evidence: str) -> None:
+        """End the suspicion, on a person's word."""
+        ...
+
     def close(self) -> None:
         """Let go of the engine; appended events stay durable."""
         ...

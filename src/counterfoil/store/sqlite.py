@@ -24,10 +24,11 @@ from counterfoil.operation.commands import Appended, Claimed, Moved
 from counterfoil.operation.events import Event, from_payload
 from counterfoil.operation.history import fold
 from counterfoil.operation.identity import StreamId
-from counterfoil.store.chain import GENESIS, LogEntry
+from counterfoil.store.chain import LogEntry
 from counterfoil.store.file_checks import check_path, make_private
 from counterfoil.store.port import Row, WorkerRecord
-from counterfoil.store.stamping import Head, row_of, stamp
+from counterfoil.store.stamping import NOTHING_YET, Head, row_of, stamp
+from counterfoil.store.witness import Checkpoint, Witness, why_suspect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,8 @@ BUSY_MS = 10_000
 CHECKPOINT_PAGES = 2_000
 """WAL pages between checkpoints: 8 MB, so that few commits pay for one, and the file is soon
 overwritten in place, which syncs faster than growing it."""
+TOKENS_SKIPPED = 1_000_000
+"""How far tokens jump in a store that may have forgotten some it handed out."""
 PAGE = 500
 """Rows read at a time where a whole log is walked."""
 
@@ -73,8 +76,17 @@ class SqliteStore:
     Raises ``StoreError`` with what to do next for a file that cannot be used.
     """
 
-    def __init__(self, path: Path, *, create: bool, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        create: bool,
+        now_us: Callable[[], int],
+        witness: Witness | None = None,
+    ) -> None:
         self.path = path
+        self._witness = witness
+        self._head: Head | None = None
         self._now_us = now_us
         self._lock = threading.RLock()
         self._failed: str | None = None
@@ -111,12 +123,32 @@ class SqliteStore:
         db.pragma("foreign_keys", True)
         db.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         self._migrate()
-        row = db.execute("SELECT least_writer, token_base FROM store").fetchone()
+        row = db.execute("SELECT least_writer, token_base, store_id, suspect FROM store").fetchone()
         if row is None:
             raise StoreCorrupt(f"{self.path} lacks its own description; restore a backup")
         if int(row[0]) > SCHEMA:
             raise self._too_new(int(row[0]))
-        self._token_base = int(row[1])
+        self._token_base, self._store_id = int(row[1]), str(row[2])
+        self._suspect = None if row[3] is None else str(row[3])
+        self._compare_with_witness()
+
+    def _compare_with_witness(self) -> None:
+        """A head behind the witness, or apart from it, makes the store suspect, durably."""
+        seen = self._witness.last() if self._witness is not None else None
+        if seen is None:
+            return
+        seq = seen.seq if isinstance(seen, Checkpoint) else 0
+        last = self._db.execute("SELECT max(seq) FROM log").fetchone()
+        there = self._db.execute("SELECT chained FROM log WHERE seq = ?", (seq,)).fetchone()
+        head = None if there is None else bytes(there[0]).hex()
+        why = why_suspect(seen, self._store_id, int(last[0] or 0) if last else 0, head)
+        if why is not None and self._suspect is None:
+            # Tokens go on above all that may have been handed out and forgotten.
+            self._token_base += max(seq, TOKENS_SKIPPED)
+            self._db.execute(
+                "UPDATE store SET suspect = ?, token_base = ?", (why, self._token_base)
+            )
+            self._suspect = why
 
     def _migrate(self) -> None:
         db = self._db
@@ -136,7 +168,9 @@ class SqliteStore:
                 )
             if found == 0:
                 db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                db.execute("INSERT INTO store VALUES (1, ?, 1, 1, 0)", (os.urandom(16).hex(),))
+                db.execute(
+                    "INSERT INTO store VALUES (1, ?, 1, 1, 0, NULL)", (os.urandom(16).hex(),)
+                )
             if found < SCHEMA:
                 db.execute(f"PRAGMA user_version = {SCHEMA}")
             db.execute("COMMIT")
@@ -223,6 +257,8 @@ class SqliteStore:
                     db.execute("ROLLBACK")
                 raise
             self._known_workers.add(by.worker)
+            if self._witness is not None and self._head is not None:
+                self._witness.note(self._store_id, self._head)
             return result
 
     def _write(
@@ -246,7 +282,7 @@ class SqliteStore:
         last = db.execute(
             "SELECT seq, at_us, chained FROM log ORDER BY seq DESC LIMIT 1"
         ).fetchone()
-        head = Head(*last) if last is not None else Head(0, 0, GENESIS)
+        head = Head(*last) if last is not None else NOTHING_YET
         entries, history = stamp(stream, before, events, head, self._now_us(), self._token_base)
         now = row_of(stream, history)
         if row is None:
@@ -280,6 +316,7 @@ class SqliteStore:
                 for e in entries
             ],
         )  # fmt: skip
+        self._head = Head(entries[-1].seq, entries[-1].at_us, entries[-1].chained)
         return Appended(history)
 
     def _moved(
@@ -353,7 +390,29 @@ class SqliteStore:
             if len(rows) < PAGE:
                 return
 
+    @property
+    def suspect(self) -> str | None:
+        """Why the store may have forgotten operations; None where it may not."""
+        return self._suspect
+
+    def accept_gap(self, by: str, evidence: str) -> None:
+        """End the suspicion, on a person's word, which is kept."""
+        with self._lock, self._as_store_errors(), self._db:
+            why = self._suspect
+            if why is None:
+                return
+            self._db.execute(
+                "INSERT INTO gaps VALUES (?, ?, ?, ?)", (self._now_us(), why, by, evidence)
+            )
+            self._db.execute("UPDATE store SET suspect = NULL")
+        self._suspect = None
+        last = self._rows("SELECT seq, at_us, chained FROM log ORDER BY seq DESC LIMIT 1", ())
+        if self._witness is not None:
+            self._witness.restart(self._store_id, Head(*last[0]) if last else NOTHING_YET)
+
     def close(self) -> None:
         """Let go of the file; appended events stay durable."""
         with self._lock:
+            if self._witness is not None and self._head is not None and self._failed is None:
+                self._witness.note(self._store_id, self._head, now=True)
             self._db.close()

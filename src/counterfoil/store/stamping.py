@@ -12,7 +12,7 @@ from counterfoil.operation.events import NAMES, Event, NewEvent, payload
 from counterfoil.operation.history import History, advance, begin
 from counterfoil.operation.plain_json import encode
 from counterfoil.operation.replies import Status
-from counterfoil.store.chain import LogEntry, link, payload_digest
+from counterfoil.store.chain import GENESIS, LogEntry, link, payload_digest
 from counterfoil.store.port import EVENT_VERSION, Row
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ class Head(NamedTuple):
     seq: int
     at_us: int
     chained: bytes
+
+
+NOTHING_YET = Head(0, 0, GENESIS)
+"""Where an empty log stands."""
 
 
 def stamp(

@@ -4,7 +4,16 @@ CREATE TABLE store (
     store_id TEXT NOT NULL,
     least_reader INTEGER NOT NULL,
     least_writer INTEGER NOT NULL,
-    token_base INTEGER NOT NULL
+    token_base INTEGER NOT NULL,
+    suspect TEXT  -- why operations may have been forgotten; NULL where none may
+) STRICT;
+
+-- Gaps that a person took note of, and on what evidence.
+CREATE TABLE gaps (
+    at_us INTEGER NOT NULL,
+    suspect TEXT NOT NULL,
+    accepted_by TEXT NOT NULL,
+    evidence TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE operations (
