@@ -11,12 +11,15 @@ import sys
 # command name -> module that holds a click command called `command`
 COMMANDS = {
     "adapter": "counterfoil.cli.adapter_command",
+    "audit": "counterfoil.cli.audit",
     "demo": "counterfoil.cli.demo",
     "export": "counterfoil.cli.export",
     "mission": "counterfoil.cli.mission",
+    "ops": "counterfoil.cli.ops",
     "owner": "counterfoil.cli.owner",
     "runtime": "counterfoil.cli.runtime",
     "verify": "counterfoil.cli.verify_help",
+    "work": "counterfoil.cli.work",
 }
 
 

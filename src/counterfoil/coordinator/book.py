@@ -41,7 +41,7 @@ from counterfoil.store.sqlite import SqliteStore
 from counterfoil.store.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from counterfoil.operation.history import History
@@ -221,16 +221,21 @@ class Book:
         effect, task = self._existing(operation_id, tenant, patience_s)
         return self._carry_on(effect, task)
 
-    def recover(self, *, limit: int = 1000) -> list[Outcome[Any]]:
+    def recover(
+        self, *, limit: int = 1000, until: Callable[[], bool] = lambda: False
+    ) -> list[Outcome[Any]]:
         """Take one step with each unsettled operation, those changed longest ago first.
 
         Each is asked about at most once, on a schedule that widens from call to call; what a live
         worker carries is left to it. Operations of effects that this process has not registered
-        are returned as they stand. Call it again, or let `counterfoil work` do so.
+        are returned as they stand. ``until`` ends it early when it says True. Call it again, or
+        let `counterfoil work` do so.
         """
         self._check_process()
         outcomes = []
         for row in self.store.unsettled(self.namespace, limit):
+            if until():
+                break
             stream = row.stream
             effect = registered(row.action)
             if effect is None or effect.adapter.calls_async or effect.adapter.asks_async:

@@ -91,6 +91,12 @@ class MemoryStore:
             ]
         return sorted(rows, key=lambda row: row.changed_at_us)[:limit]
 
+    def rows(self) -> Iterator[Row]:
+        """Yield the row of every operation."""
+        with self._lock:
+            found = list(self._rows.values())
+        yield from found
+
     def worker(self, worker: str) -> WorkerRecord | None:
         """Return what is known of a worker."""
         return self._workers.get(worker)

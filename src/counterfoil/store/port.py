@@ -84,6 +84,10 @@ class Store(Protocol):
         """Return operations that are not settled, those changed longest ago first."""
         ...
 
+    def rows(self) -> Iterator[Row]:
+        """Yield the row of every operation of every namespace."""
+        ...
+
     def worker(self, worker: str) -> WorkerRecord | None:
         """Return what is known of a worker."""
         ...

@@ -372,6 +372,22 @@ class SqliteStore:
         )
         return [Row(StreamId(namespace, row[0], row[1]), *row[2:]) for row in rows]
 
+    def rows(self) -> Iterator[Row]:
+        """Yield the row of every operation of every namespace."""
+        last = 0
+        while True:
+            rows = self._rows(
+                "SELECT id, namespace, tenant, operation_id, owner, action, status, reason, held,"
+                " opened_at_us, changed_at_us, version FROM operations WHERE id > ?"
+                " ORDER BY id LIMIT ?",
+                (last, PAGE),
+            )
+            for row in rows:
+                last = row[0]
+                yield Row(StreamId(*row[1:4]), *row[4:])
+            if len(rows) < PAGE:
+                return
+
     def worker(self, worker: str) -> WorkerRecord | None:
         """Return what is known of a worker."""
         rows = self._rows(
