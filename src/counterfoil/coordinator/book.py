@@ -12,6 +12,7 @@ from counterfoil.coordinator.drive import Clock, Shell, drive
 from counterfoil.coordinator.drive_async import drive_async
 from counterfoil.coordinator.effects import Effect, registered
 from counterfoil.coordinator.hands import Hands
+from counterfoil.coordinator.heart import Heart
 from counterfoil.coordinator.outcome import Outcome, outcome_of
 from counterfoil.coordinator.people import People, standing_of
 from counterfoil.coordinator.worker import Worker
@@ -122,6 +123,7 @@ class Book:
         self._lease_s = seconds(lease, of="lease")
         self._attempts_max = attempts_max
         self._hands = Hands(clock)
+        self._heart = Heart(store, worker, clock, self._lease_s, _new_id)
         self._memories: dict[StreamId, Memory] = {}
 
     @property
@@ -403,7 +405,9 @@ class Book:
         def late(number: int, reply: Reply) -> None:
             self._record_late(task, effect, number, reply)
 
-        return Shell(self.store, self._worker, self._clock, task.stream, effect.adapter, late)
+        return Shell(
+            self.store, self._worker, self._clock, task.stream, effect.adapter, late, self._heart
+        )
 
     def _record_late(self, task: Task, effect: Effect[..., Any], number: int, reply: Reply) -> None:
         carrying: Carrying = protocol.record_late_reply(task, number, reply)
@@ -429,6 +433,7 @@ class Book:
         """Close the store and let go of the worker's lock. A call that still runs keeps its attempt
         open, and the next worker asks the owner."""
         if self._worker.is_this_process:
+            self._heart.close()
             self.store.close()
             self._worker.end(leave_no_trace=False)
 

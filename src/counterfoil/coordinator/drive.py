@@ -30,6 +30,7 @@ from counterfoil.owners import port
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from counterfoil.coordinator.heart import Heart
     from counterfoil.coordinator.worker import Worker
     from counterfoil.operation.commands import Command, Happened
     from counterfoil.operation.history import Attempt, History
@@ -67,6 +68,7 @@ class Shell:
     stream: StreamId
     adapter: port.Adapter
     late: Callable[[int, Reply], None]
+    heart: Heart | None = None
     history: History | None = None
     interruption: BaseException | None = None
 
@@ -160,13 +162,25 @@ class Shell:
         """Send the attempt; an interrupt is recorded as unknown and goes on up afterwards."""
         view = self.view(attempt, attempt.token)
         try:
-            if attempt.deadline_s is None or self.adapter.bounds_calls:
+            if self.adapter.bounds_calls:
                 return cast("Reply", self.adapter.call(view))
+            if attempt.deadline_s is None:
+                return self.call_unbounded(view)
             return self.call_bounded(view, attempt.deadline_s)
         except BaseException as error:  # noqa: BLE001 - an interrupt: raised again by `drive`
             self.interruption = error
             ended = attempt.deadline_s is None or self.adapter.bounds_calls
             return Reply(ReplyKind.CONNECTION_LOST, detail=interrupted(error), ended=ended)
+
+    def call_unbounded(self, view: port.Attempt) -> Reply:
+        """Call in this thread for as long as it takes, the lease renewed meanwhile."""
+        if self.heart is not None:
+            self.heart.start(self.stream)
+        try:
+            return cast("Reply", self.adapter.call(view))
+        finally:
+            if self.heart is not None:
+                self.heart.end(self.stream)
 
     def call_bounded(self, view: port.Attempt, deadline_s: float) -> Reply:
         """Call on a thread of its own; past the deadline the call has not ended, only our wait."""

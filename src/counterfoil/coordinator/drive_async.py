@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.commands import Command, Happened
     from counterfoil.operation.history import Attempt
     from counterfoil.operation.task import Carrying, Ended
+    from counterfoil.owners.port import Adapter
 
 
 async def _do(shell: Shell, command: Command) -> Happened:
@@ -40,8 +41,18 @@ async def _do(shell: Shell, command: Command) -> Happened:
 
 
 async def _call(shell: Shell, attempt: Attempt) -> Reply:
-    view = shell.view(attempt, attempt.token)
     adapter = shell.adapter
+    if shell.heart is not None and attempt.deadline_s is None:
+        shell.heart.start(shell.stream)
+        try:
+            return await _call_now(shell, adapter, attempt)
+        finally:
+            shell.heart.end(shell.stream)
+    return await _call_now(shell, adapter, attempt)
+
+
+async def _call_now(shell: Shell, adapter: Adapter, attempt: Attempt) -> Reply:
+    view = shell.view(attempt, attempt.token)
     if adapter.calls_async:
         try:
             async with asyncio.timeout(attempt.deadline_s):
