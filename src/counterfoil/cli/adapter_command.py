@@ -45,7 +45,7 @@ def command(scenario: Path, policy: str) -> None:
 
         outcome = adapter.run(shown, owner_url)
     else:
-        from counterfoil.conformance import reference
+        import counterfoil.conformance.reference as reference
 
         outcome = reference.run(policy, shown, owner_url)
     click.echo(json.dumps({"outcome": outcome}))
