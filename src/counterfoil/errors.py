@@ -96,6 +96,16 @@ class OperationConflict(Refused):
         self.members = members
 
 
+class KeyInUse(Refused):
+    """Another operation has this idempotency key at this owner."""
+
+    def __init__(self, key: str, operation_id: str) -> None:
+        super().__init__(
+            "key_in_use",
+            f"key {key!r} belongs to operation {operation_id!r}; a key stands for one operation",
+        )
+
+
 class OperationInFlight(Refused):
     """Another worker is carrying this operation out now, and the caller chose not to wait."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from counterfoil.errors import StoreCorrupt
 from counterfoil.operation.history import fold
 from counterfoil.store.chain import GENESIS, LogEntry, link_of, payload_digest
 from counterfoil.store.stamping import row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
 
     from counterfoil.store.port import Store
 
@@ -31,8 +32,11 @@ def audit(store: Store) -> Iterator[Fault]:
     """Yield every fault of a log, in its order; nothing where all is well."""
     if store.suspect is not None:
         yield Fault("forgotten", f"the store may have forgotten operations: {store.suspect}")
-    yield from audit_chain(store.log())
-    yield from audit_rows(store)
+    named = set()
+    for fault in audit_chain(store.log()):
+        named.add(fault.operation_id)
+        yield fault
+    yield from audit_rows(store, named)
 
 
 def audit_chain(log: Iterator[LogEntry]) -> Iterator[Fault]:
@@ -69,13 +73,17 @@ def fault_of(entry: LogEntry, before: bytes, seq: int, place: int) -> tuple[str,
     return None
 
 
-def audit_rows(store: Store) -> Iterator[Fault]:
-    """Yield the rows that say something else than the events they are derived from."""
+def audit_rows(store: Store, named: Container[str | None] = ()) -> Iterator[Fault]:
+    """Yield the rows that say something else than the events they are derived from.
+
+    ``named`` are operations whose events are known to be wrong already.
+    """
     for row in store.rows():
-        events = store.events(row.stream)
+        if row.stream.operation_id in named:
+            continue
         try:
-            derived = row_of(row.stream, fold(events))
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+            derived = row_of(row.stream, fold(store.events(row.stream)))
+        except (StoreCorrupt, ValueError, KeyError, IndexError, TypeError) as error:
             yield Fault("stream_unreadable", f"it cannot be folded: {error}", None,
                         row.stream.operation_id)  # fmt: skip
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
@@ -42,7 +43,7 @@ from counterfoil.store.sqlite import SqliteStore
 from counterfoil.store.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from types import TracebackType
 
     from counterfoil.operation.history import History
@@ -85,7 +86,11 @@ def open_book(
         key=None if witness_key is None else Path(witness_key),
     )
     store = SqliteStore(path, create=create, now_us=clock.now_us, witness=seen)
-    worker = Worker(path.with_name(path.name + ".workers"))
+    try:
+        worker = Worker(path.with_name(path.name + ".workers"))
+    except BaseException:
+        store.close()
+        raise
     return Book(
         store,
         worker,
@@ -270,6 +275,7 @@ class Book:
 
         Raises ``OperationNotFound``.
         """
+        self._check_process()
         stream = self.stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:
@@ -327,6 +333,8 @@ class Book:
         key = given.pop("key", None)
         reserve = given.pop("reserve", None)
         preconditions = given.pop("preconditions", None) or {}
+        if not isinstance(preconditions, Mapping):
+            raise BadInput("preconditions: give a mapping of names to JSON values")
         stream = self.stream(operation_id, given.pop("tenant", "default"))
         patience = given.pop("patience", None)
         wait = given.pop("wait_if_in_flight", True)

@@ -98,7 +98,7 @@ def _optional(duration: Duration | None, of: str) -> float | None:
 class Effect(Generic[P, R]):
     """A named external change: how to make it, and how to ask whether it happened.
 
-    Made by ``effect``. Calling it directly runs the plain function, without any promise.
+    Made by ``effect``. ``execute`` is the plain function.
     """
 
     name: str

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from counterfoil.owners.port import Attempt
 
+OUT_OF_TRANSPORT = "NoEffect was raised out of "
+"""How the detail of a reply begins whose refusal proves nothing."""
+
 _log = logging.getLogger("counterfoil.owners")
 
 
@@ -129,7 +132,7 @@ def reply_from_exception(error: Exception) -> Reply:
         if behind is None:
             return Reply(ReplyKind.NO_EFFECT, Refusal.DEFINITE, error.code, cost=error.cost)
         _log.warning("a NoEffect raised out of %s proves nothing; taken as unknown", behind)
-        return lost(f"NoEffect was raised out of {behind}, which proves nothing")
+        return lost(f"{OUT_OF_TRANSPORT}{behind}, which proves nothing")
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return Reply(ReplyKind.TIMEOUT, detail=f"the effect raised {type(error).__name__}")
     return lost(f"the effect raised {type(error).__name__}")
@@ -160,6 +163,15 @@ def is_http_response(returned: object) -> bool:
     return isinstance(status, int) and hasattr(returned, "headers")
 
 
+def carries_a_status(error: BaseException) -> bool:
+    """Whether an exception is an HTTP answer of the owner, of whichever library."""
+    response: Any = getattr(error, "response", None)
+    status: Any = getattr(response, "status_code", getattr(response, "status", None))
+    return isinstance(status, int) or (
+        isinstance(getattr(error, "code", None), int) and hasattr(error, "headers")
+    )
+
+
 def transport_error_behind(error: BaseException) -> str | None:
     """Name the time-out or connection error among an exception's causes and contexts."""
     seen: set[int] = set()
@@ -170,6 +182,8 @@ def transport_error_behind(error: BaseException) -> str | None:
             continue
         seen.add(id(found))
         name = type(found).__name__
+        if carries_a_status(found):
+            continue  # the owner answered: that is what a refusal is read from
         if isinstance(found, OSError) or "Timeout" in name or "Connect" in name:
             return name
         waiting += [found.__cause__, found.__context__]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -17,6 +18,8 @@ NETWORK_FILE_SYSTEMS = frozenset(
 )  # fmt: skip
 """File systems on which locks or syncs may not mean what they say, or mean it to one host only."""
 
+_OCTAL = re.compile(r"\\([0-7]{3})")  # how a space, a tab, a line end and a backslash are written
+
 MOUNTS = Path("/proc/self/mountinfo")
 
 
@@ -27,6 +30,12 @@ def check_path(path: Path, *, create: bool, mounts: Path | None = None) -> None:
     what to do next.
     """
     folder = path.parent
+    try:
+        os.lstat(path)  # pathlib takes a NUL for a file that is not there
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise StoreUnwritable(f"no file can have that name ({error}); choose another") from None
     if not folder.is_dir():
         raise StoreNotFound(f"{folder} is no folder; make it first")
     kind = file_system_of(folder, mounts)
@@ -63,7 +72,7 @@ def file_system_of(folder: Path, mounts: Path | None = None) -> str:
         fields, types = left.split(" "), right.split(" ")
         if len(fields) < 5 or not types:
             continue
-        point = fields[4].encode().decode("unicode_escape", "replace")
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
         inside = point in ("/", resolved) or resolved.startswith(point + "/")
         if inside and len(point) >= longest:
             longest, kind = len(point), types[0]
@@ -72,4 +81,7 @@ def file_system_of(folder: Path, mounts: Path | None = None) -> str:
 
 def make_private(path: Path) -> None:
     """Create the file for its owner alone (0600), if it is not there."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreUnwritable(f"{path} cannot be opened ({error.strerror})") from error

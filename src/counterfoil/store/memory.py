@@ -6,6 +6,7 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
+from counterfoil.errors import KeyInUse
 from counterfoil.operation.commands import Appended, Claimed, Moved
 from counterfoil.operation.events import Event, from_payload
 from counterfoil.operation.history import fold
@@ -31,6 +32,7 @@ class MemoryStore:
         self._streams: dict[StreamId, list[LogEntry]] = {}
         self._rows: dict[StreamId, Row] = {}
         self._claims: dict[tuple[str, str], StreamId] = {}
+        self._keys: dict[tuple[str, str], StreamId] = {}
         self._workers: dict[str, WorkerRecord] = {}
         self.suspicion: str | None = None
 
@@ -64,11 +66,16 @@ class MemoryStore:
             last = self._log[-1] if self._log else None
             head = Head(last.seq, last.at_us, last.chained) if last else NOTHING_YET
             entries, history = stamp(stream, before, events, head, self._now_us(), 0)
+            keyed = (history.opened.owner, history.opened.key)
+            keeper = self._keys.get(keyed, stream)
+            if keeper != stream:
+                raise KeyInUse(history.opened.key, keeper.operation_id)
             if claim is not None:
                 claimed = (history.opened.owner, claim)
                 holder = self._claims.setdefault(claimed, stream)
                 if holder != stream:
                     return Claimed(holder.operation_id)
+            self._keys[keyed] = stream
             self._workers[by.worker] = by
             self._log += entries
             self._streams.setdefault(stream, []).extend(entries)

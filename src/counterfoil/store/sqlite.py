@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from counterfoil.errors import (
+    KeyInUse,
     StoreCorrupt,
     StoreError,
     StoreFailed,
@@ -24,7 +26,7 @@ from counterfoil.operation.commands import Appended, Claimed, Moved
 from counterfoil.operation.events import Event, from_payload
 from counterfoil.operation.history import fold
 from counterfoil.operation.identity import StreamId
-from counterfoil.store.chain import LogEntry
+from counterfoil.store.chain import LogEntry, payload_digest
 from counterfoil.store.file_checks import check_path, make_private
 from counterfoil.store.port import Row, WorkerRecord
 from counterfoil.store.stamping import NOTHING_YET, Head, row_of, stamp
@@ -59,7 +61,7 @@ _ENTRY = (
     " FROM log l JOIN operations o ON o.id = l.operation"
 )
 _EVENTS = (
-    "SELECT n, at_us, worker, token, kind, payload FROM log WHERE operation = ("
+    "SELECT n, at_us, worker, token, kind, payload, digest FROM log WHERE operation = ("
     "SELECT id FROM operations WHERE namespace = ? AND tenant = ? AND operation_id = ?) ORDER BY n"
 )
 
@@ -100,22 +102,26 @@ class SqliteStore:
         make_private(path)
         with self._as_store_errors():
             self._db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-            self._db.set_busy_timeout(BUSY_MS)
-            self._prepare(create=create)
+            try:
+                self._db.set_busy_timeout(BUSY_MS)
+                self._prepare(create=create)
+            except BaseException:
+                self._db.close()
+                raise
 
     # --- opening ---------------------------------------------------------------------------------
 
     def _prepare(self, *, create: bool) -> None:
         db = self._db
         size = self.path.stat().st_size
-        if size > 0 and int(db.pragma("application_id") or 0) != APPLICATION_ID:
-            with db:
-                fresh = not list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
-            if not (fresh and create):
-                raise StoreCorrupt(f"{self.path} is no database of Counterfoil; name another file")
+        with db:  # one look, so that a process that is just making it is not seen half way
+            ours = int(db.pragma("application_id") or 0) == APPLICATION_ID
+            fresh = not list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
+        if size > 0 and not ours and not (fresh and create):
+            raise StoreCorrupt(f"{self.path} is no database of Counterfoil; name another file")
         if size == 0 and not create:
             raise StoreCorrupt(f"{self.path} is empty; make a database with open(..., create=True)")
-        db.pragma("journal_mode", "wal")
+        self._turn_on_wal()
         db.pragma("synchronous", "full")
         if sys.platform == "darwin":
             db.pragma("fullfsync", True)
@@ -131,6 +137,19 @@ class SqliteStore:
         self._token_base, self._store_id = int(row[1]), str(row[2])
         self._suspect = None if row[3] is None else str(row[3])
         self._compare_with_witness()
+
+    def _turn_on_wal(self) -> None:
+        """Changing the journal mode needs the file alone, and does not wait for it by itself."""
+        give_up_at_s = time.monotonic() + BUSY_MS / 1000
+        while True:
+            try:
+                self._db.pragma("journal_mode", "wal")
+            except apsw.BusyError:
+                if time.monotonic() >= give_up_at_s:
+                    raise
+                time.sleep(0.005)
+            else:
+                return
 
     def _compare_with_witness(self) -> None:
         """A head behind the witness, or apart from it, makes the store suspect, durably."""
@@ -216,7 +235,10 @@ class SqliteStore:
 
     def _rows(self, sql: str, bindings: tuple[object, ...]) -> list[Any]:
         with self._lock, self._as_store_errors():
-            return self._db.execute(sql, bindings).fetchall()
+            try:
+                return self._db.execute(sql, bindings).fetchall()
+            except UnicodeDecodeError as error:
+                raise StoreCorrupt(f"{self.path} is damaged: text is not UTF-8") from error
 
     # --- the port --------------------------------------------------------------------------------
 
@@ -228,11 +250,24 @@ class SqliteStore:
     def events(self, stream: StreamId) -> Sequence[Event]:
         """Return an operation's stream, in order; empty if there is none."""
         names = (stream.namespace, stream.tenant, stream.operation_id)
-        rows = self._rows(_EVENTS, names)
-        return [
-            Event(n, at_us, worker, token, from_payload(kind, json.loads(text or "{}")))
-            for n, at_us, worker, token, kind, text in rows
-        ]
+        return [self._event(*row) for row in self._rows(_EVENTS, names)]
+
+    def _event(
+        self,
+        n: int,
+        at_us: int,
+        worker: str,
+        token: int | None,
+        kind: str,
+        text: str,
+        digest: bytes,
+    ) -> Event:
+        try:
+            if payload_digest(text) != digest:
+                raise StoreCorrupt(f"{self.path} is damaged: an event was changed; run audit")
+            return Event(n, at_us, worker, token, from_payload(kind, json.loads(text)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreCorrupt(f"{self.path} is damaged: an event cannot be read") from error
 
     def append(
         self,
@@ -286,10 +321,11 @@ class SqliteStore:
         entries, history = stamp(stream, before, events, head, self._now_us(), self._token_base)
         now = row_of(stream, history)
         if row is None:
+            self._check_key(now.owner, history.opened.key, stream)
             db.execute(
-                "INSERT INTO operations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*names, now.owner, now.action, now.status, now.reason, now.held,
-                 now.opened_at_us, now.changed_at_us, now.version),
+                "INSERT INTO operations VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*names, now.owner, now.action, history.opened.key, now.status, now.reason,
+                 now.held, now.opened_at_us, now.changed_at_us, now.version),
             )  # fmt: skip
             operation = db.last_insert_rowid()
         else:
@@ -319,6 +355,21 @@ class SqliteStore:
         self._head = Head(entries[-1].seq, entries[-1].at_us, entries[-1].chained)
         return Appended(history)
 
+    def _check_key(self, owner: str, key: str, stream: StreamId) -> None:
+        """A key stands for one operation; an id that only the key still finds was lost."""
+        found = self._db.execute(
+            "SELECT namespace, tenant, operation_id FROM operations WHERE owner = ? AND key = ?",
+            (owner, key),
+        ).fetchone()
+        if found is None:
+            return
+        if tuple(found) == tuple(stream):
+            raise StoreCorrupt(
+                f"{self.path} is damaged: operation {stream.operation_id!r} is lost from its "
+                "index; restore a backup"
+            )
+        raise KeyInUse(key, str(found[2]))
+
     def _moved(
         self, stream: StreamId, row: object, place: int, events: Sequence[NewEvent]
     ) -> Appended | Moved:
@@ -332,6 +383,11 @@ class SqliteStore:
                 history = self.load(stream)
                 assert history is not None
                 return Appended(history)
+            if found is None and place and len(self.events(stream)) == place:
+                raise StoreCorrupt(
+                    f"{self.path} is damaged: the row of {stream.operation_id!r} disagrees with "
+                    "its events; run audit"
+                )
         return Moved()
 
     def _claim(self, owner: str, effect_id: str, operation: int) -> str | None:

@@ -374,3 +374,28 @@ def test_tenants_and_namespaces_keep_operations_and_keys_apart(
             for tenant in ("acme", "globex"):
                 assert not book.perform(effect, "o-1", tenant=tenant).replayed
     assert len(set(service.calls)) == 4
+
+
+@pytest.mark.parametrize("library", ["urllib", "requests"])
+def test_a_refusal_read_from_an_http_error_is_a_refusal(book: cf.Book, library: str) -> None:
+    import urllib.error
+    from email.message import Message
+
+    class RequestsError(OSError):
+        class response:  # noqa: N801
+            status_code = 409
+
+    def fail() -> None:
+        if library == "urllib":
+            raise urllib.error.HTTPError("http://owner", 409, "no", Message(), None)
+        raise RequestsError
+
+    @cf.effect("refused", owner=cf.Owner("s"))
+    def refused(attempt: cf.Attempt) -> None:
+        try:
+            fail()
+        except OSError as error:
+            raise cf.NoEffect("not_allowed") from error
+
+    outcome = book.perform(refused, "o-1")
+    assert (outcome.status, outcome.why.code) == ("not_run", "refused")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from counterfoil.errors import StoreCorrupt, StoreNotFound, StoreTooNew, StoreUnsafe
+from counterfoil.errors import KeyInUse, StoreCorrupt, StoreNotFound, StoreTooNew, StoreUnsafe
 from counterfoil.operation.commands import Appended, Claimed, Moved
 from counterfoil.operation.events import (
     Answered,
@@ -68,7 +68,8 @@ def new(*bodies: object, takes: bool = False) -> tuple[NewEvent, ...]:
 
 
 def start(store: Store, stream: StreamId = STREAM) -> History:
-    result = store.append(stream, None, new(OPENED, DISPATCHED), claim=None, by=BY)
+    opened = OPENED._replace(key=f"k-{stream.operation_id}")
+    result = store.append(stream, None, new(opened, DISPATCHED), claim=None, by=BY)
     assert isinstance(result, Appended)
     return result.history
 
@@ -269,4 +270,18 @@ def test_events_are_values(make: Callable[..., Store]) -> None:
     store = make()
     start(store)
     event = store.events(STREAM)[0]
-    assert event == Event(1, event.at_us, "w-1", None, OPENED)
+    assert event == Event(1, event.at_us, "w-1", None, OPENED._replace(key="k-o-1"))
+
+
+def test_a_key_stands_for_one_operation(make: Callable[..., Store]) -> None:
+    store = make()
+    start(store)
+    with pytest.raises(KeyInUse, match="'o-1'"):
+        store.append(
+            StreamId("ns", "acme", "o-2"),
+            None,
+            new(OPENED._replace(key="k-o-1"), DISPATCHED),
+            claim=None,
+            by=BY,
+        )
+    assert store.load(StreamId("ns", "acme", "o-2")) is None

@@ -23,13 +23,15 @@ CREATE TABLE operations (
     operation_id TEXT NOT NULL,
     owner TEXT NOT NULL,
     action TEXT NOT NULL,
+    key TEXT NOT NULL,
     status TEXT NOT NULL,
     reason TEXT NOT NULL,
     held TEXT,
     opened_at_us INTEGER NOT NULL,
     changed_at_us INTEGER NOT NULL,
     version INTEGER NOT NULL,
-    UNIQUE (namespace, tenant, operation_id)
+    UNIQUE (namespace, tenant, operation_id),
+    UNIQUE (owner, key)  -- one key, one operation; and an id lost from the other index shows here
 ) STRICT;
 
 CREATE INDEX operations_unsettled ON operations (namespace, changed_at_us)
