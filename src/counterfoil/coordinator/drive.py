@@ -23,7 +23,7 @@ from counterfoil.operation.commands import (
     ReadToken,
     Sent,
 )
-from counterfoil.operation.events import FORGOTTEN
+from counterfoil.operation.events import FORGOTTEN, Dispatched
 from counterfoil.operation.replies import Answer, NoAnswer, Reply, ReplyKind
 from counterfoil.owners import port
 
@@ -71,6 +71,7 @@ class Shell:
     heart: Heart | None = None
     history: History | None = None
     interruption: BaseException | None = None
+    lease_ends_at_s: float = 0.0
 
     def sent(self, happened: Happened) -> Sent:
         """Return what happened, with the time and whether to go on."""
@@ -99,6 +100,7 @@ class Shell:
                 self.history = self.store.load(self.stream)
                 return self.history
             case Append():
+                began_s = self.clock.monotonic_s()
                 result = self.store.append(
                     self.stream,
                     self.history if command.expected_n else None,
@@ -108,6 +110,9 @@ class Shell:
                 )
                 if isinstance(result, Appended):
                     self.history = result.history
+                    last = command.events[-1].body
+                    if isinstance(last, Dispatched):
+                        self.lease_ends_at_s = began_s + last.lease_s
                 return result
             case ReadToken():
                 return self.adapter.read_token()
@@ -160,7 +165,7 @@ class Shell:
 
     def call(self, attempt: Attempt) -> Reply:
         """Send the attempt; an interrupt is recorded as unknown and goes on up afterwards."""
-        view = self.view(attempt, attempt.token)
+        view = self.view(attempt, attempt.token)._replace(look=self.look)
         try:
             if self.adapter.bounds_calls:
                 return cast("Reply", self.adapter.call(view))
@@ -171,6 +176,12 @@ class Shell:
             self.interruption = error
             ended = attempt.deadline_s is None or self.adapter.bounds_calls
             return Reply(ReplyKind.CONNECTION_LOST, detail=interrupted(error), ended=ended)
+
+    def look(self) -> str | None:
+        """The look before the first byte, where an adapter can take it: is the lease still ours?"""
+        if self.clock.monotonic_s() >= self.lease_ends_at_s:
+            return "its lease ended before the first byte"
+        return None
 
     def call_unbounded(self, view: port.Attempt) -> Reply:
         """Call in this thread for as long as it takes, the lease renewed meanwhile."""

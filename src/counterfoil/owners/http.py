@@ -20,7 +20,7 @@ from counterfoil.owners.results import absent, present
 from counterfoil.record.strict_json import parse_object
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from counterfoil.owners.port import Attempt, Operation
 
@@ -65,7 +65,7 @@ class HttpOwner:
         }
         if self._sends_token:
             body["fencingToken"] = attempt.token
-        result = self._exchange("POST", f"{self.base_url}/effects", body)
+        result = self._exchange("POST", f"{self.base_url}/effects", body, attempt.look)
         return reply_of(result, attempt.key)
 
     def reconcile(self, operation: Operation, attempt: Attempt) -> Answer | NoAnswer:
@@ -86,7 +86,11 @@ class HttpOwner:
         return attempt.token is not None and self._token(result) >= attempt.token
 
     def _exchange(
-        self, method: str, url: str, body: Mapping[str, object] | None
+        self,
+        method: str,
+        url: str,
+        body: Mapping[str, object] | None,
+        look: Callable[[], str | None] | None = None,
     ) -> Response | Failure:
         return exchange(
             method,
@@ -95,6 +99,7 @@ class HttpOwner:
             body=None if body is None else json.dumps(body).encode(),
             deadline_s=self.deadline_s,
             response_bytes_max=self._response_bytes_max,
+            before_first_byte=look,
         )
 
     def _token(self, result: Response | Failure) -> int:

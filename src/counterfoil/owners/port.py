@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from counterfoil.operation.replies import Answer, NoAnswer, Reply
 
@@ -25,7 +25,8 @@ class Attempt(NamedTuple):
 
     ``key`` is the idempotency key to send, ``token`` the fencing token, ``deadline_s`` the seconds
     that the call may take (None: not bounded here), ``number`` counts from 1. In a look-up,
-    ``token`` is the fence to carry, None where the owner takes none with a question.
+    ``token`` is the fence to carry, None where the owner takes none with a question. ``look`` is
+    for adapters that can call it right before the first byte: a text says why not to send.
     """
 
     operation: Operation
@@ -33,6 +34,7 @@ class Attempt(NamedTuple):
     key: str
     token: int | None
     deadline_s: float | None
+    look: Callable[[], str | None] | None = None
 
     @property
     def operation_id(self) -> str:
