@@ -1,0 +1,1 @@
+"""Judges a record: is the trail consistent with at most one effect? Pure; knows ``record`` only."""
