@@ -182,12 +182,13 @@ class Search:
                 yield Node(fresh, (), (*node.steps, "again"))
             return
         yield from self.crash(node, "crash")
-        for happened, after, step in self.happen(world, command):
-            sent = c.Sent(happened, 10**12 + round(after.tick * TICK_S * 1e6), after.tick * TICK_S)
-            if step.startswith(ADVERSE):
-                if after.faults >= self.kind.faults_max:
-                    continue
-                after = replace(after, faults=after.faults + 1)
+        for happened, seen, step in self.happen(world, command):
+            adverse = step.startswith(ADVERSE)
+            if adverse and seen.faults >= self.kind.faults_max:
+                continue
+            after = replace(seen, faults=seen.faults + 1) if adverse else seen
+            now_us = 10**12 + round(after.tick * TICK_S * 1e6)
+            sent = c.Sent(happened, now_us, after.tick * TICK_S)
             following = Node(after, (*node.sent, sent), (*node.steps, step) if step else node.steps)
             yield following
             if isinstance(command, c.Append | c.Call):

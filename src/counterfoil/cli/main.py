@@ -12,12 +12,15 @@ import sys
 COMMANDS = {
     "adapter": "counterfoil.cli.adapter_command",
     "audit": "counterfoil.cli.audit",
+    "corpus": "counterfoil.cli.corpus",
     "demo": "counterfoil.cli.demo",
     "export": "counterfoil.cli.export",
+    "keygen": "counterfoil.cli.keygen",
     "mission": "counterfoil.cli.mission",
     "ops": "counterfoil.cli.ops",
     "owner": "counterfoil.cli.owner",
     "runtime": "counterfoil.cli.runtime",
+    "sign": "counterfoil.cli.sign",
     "verify": "counterfoil.cli.verify_help",
     "work": "counterfoil.cli.work",
 }
