@@ -59,6 +59,7 @@ class Request(NamedTuple):
     attempt: int
     key: str
     token: int
+    dispatched_at: int
     left: bool = True
     ended_at: int | None = None
 
@@ -170,7 +171,7 @@ class Search:
             if request.left and self.may_land(world, request):
                 landed = self.land(world, index)
                 yield node._replace(world=landed, steps=(*node.steps, f"{request.attempt} lands"))
-            if not request.left:
+            if not request.left and self.may_be_written(world, request):
                 wire = replaced(world.wire, index, request._replace(left=True))
                 left = replace(world, wire=wire)
                 step = f"the hung call of {request.attempt} is written"
@@ -254,7 +255,7 @@ class Search:
 
     def call(self, world: World, command: c.Call) -> Iterator[tuple[c.Happened, World, str]]:
         attempt = command.attempt
-        request = Request(attempt.number, attempt.key, attempt.token)
+        request = Request(attempt.number, attempt.key, attempt.token, world.tick)
         name = f"{attempt.number} is sent"
         hung = replace(world, wire=(*world.wire, request._replace(left=False)))
         yield Reply(ReplyKind.TIMEOUT, ended=False), hung, f"! {name}: hangs, nothing written yet"
@@ -302,6 +303,11 @@ class Search:
         if settles_s is None or request.ended_at is None:
             return True
         return (world.tick - request.ended_at) * TICK_S <= settles_s
+
+    def may_be_written(self, world: World, request: Request) -> bool:
+        """Whether a sender may be frozen that long, under what the user says of senders."""
+        pause_s = self.kind.promises.sender_pause_max_s
+        return pause_s is None or (world.tick - request.dispatched_at) * TICK_S <= pause_s
 
     def land(self, world: World, index: int) -> World:
         request, promises = world.wire[index], self.kind.promises
