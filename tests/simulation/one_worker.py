@@ -50,6 +50,7 @@ class Kind(NamedTuple):
     asked: bool = True
     partial: bool = False
     refuses: bool = False
+    hangs: bool = True
     faults_max: int = FAULTS_MAX
 
 
@@ -141,6 +142,7 @@ class Search:
             policy=Policy(
                 can_ask=self.kind.asked,
                 deadline_s=1.0,
+                ends_within_s=None if self.kind.hangs else 1.0,
                 ask_delays_s=(0.0, TICK_S),
                 resend_delay_s=0.0,
             ),
@@ -258,7 +260,9 @@ class Search:
         request = Request(attempt.number, attempt.key, attempt.token, world.tick)
         name = f"{attempt.number} is sent"
         hung = replace(world, wire=(*world.wire, request._replace(left=False)))
-        yield Reply(ReplyKind.TIMEOUT, ended=False), hung, f"! {name}: hangs, nothing written yet"
+        if self.kind.hangs:
+            step = f"! {name}: hangs, nothing written yet"
+            yield Reply(ReplyKind.TIMEOUT, ended=False), hung, step
         written = replace(world, wire=(*world.wire, request._replace(ended_at=world.tick)))
         yield Reply(ReplyKind.TIMEOUT), written, f"! {name}: times out, still on the wire"
         lost = replace(world, wire=(*world.wire, request))
@@ -397,7 +401,8 @@ def kinds() -> list[Kind]:
         Kind("final by its answer, and refuses", final, refuses=True),
         Kind("settles within a time", settles, partial=True),
         Kind("deduplicates for ever", forever, asked=False),
-        Kind("deduplicates for a time", limited, asked=False),
+        Kind("deduplicates for a time", limited, asked=False, hangs=False),
+        Kind("deduplicates for a time, its calls may hang", limited, asked=False),
         Kind("fences on ask", replace(plain, fences=Fences.ON_ASK), faults_max=2),
         Kind("fences by a call", replace(plain, fences=Fences.BY_CALL), faults_max=2),
         Kind("learns tokens from sends", replace(plain, fences=Fences.ON_SEND)),

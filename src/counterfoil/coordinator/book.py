@@ -370,6 +370,7 @@ class Book:
         wait: bool,
     ) -> Task:
         deadline_s = effect.deadline_s
+        ends_by_itself = effect.adapter.bounds_calls or effect.adapter.calls_async
         return Task(
             stream=stream,
             opened=opened,
@@ -379,6 +380,7 @@ class Book:
                 attempts_max=self._attempts_max,
                 can_ask=effect.adapter.can_ask,
                 deadline_s=deadline_s,
+                ends_within_s=deadline_s if ends_by_itself else None,
             ),
             new_id=_new_id,
             lease_s=max(self._lease_s, (deadline_s or 0.0) + 2 * LEASE_MARGIN_S),

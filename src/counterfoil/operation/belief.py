@@ -132,7 +132,7 @@ CLOCK_MARGIN_S = 1.0
 
 
 def may_send_again(
-    history: History, promises: Promises, now_us: int, deadline_s: float | None
+    history: History, promises: Promises, now_us: int, ends_within_s: float | None
 ) -> bool:
     """Whether the same key may be sent again without an answer, because the owner deduplicates.
 
@@ -147,25 +147,28 @@ def may_send_again(
         return False
     if promises.key_retention_s is None:
         return True
-    return inside_retention(in_doubt, promises, now_us, deadline_s)
+    return inside_retention(in_doubt, promises, now_us, ends_within_s)
 
 
 def inside_retention(
-    in_doubt: tuple[Attempt, ...], promises: Promises, now_us: int, deadline_s: float | None
+    in_doubt: tuple[Attempt, ...], promises: Promises, now_us: int, ends_within_s: float | None
 ) -> bool:
-    """Whether the owner cannot have forgotten the key before the new request lands (T3)."""
+    """Whether the owner cannot have forgotten the key before the new request lands (T3).
+
+    A call that nothing ends at its deadline can land at any time, so it has no place in a window.
+    """
     if (
         promises.key_retention_s is None
         or promises.sender_pause_max_s is None
         or promises.settles_within_s is None
-        or deadline_s is None
+        or ends_within_s is None
     ):
         return False
     first_us = min(attempt.dispatched_at_us for attempt in in_doubt)
     latest_s = (
         (now_us - first_us) / 1_000_000
         + promises.sender_pause_max_s
-        + deadline_s
+        + ends_within_s
         + CLOCK_MARGIN_S
         + promises.settles_within_s
     )

@@ -22,12 +22,17 @@ if TYPE_CHECKING:
 
 
 class Policy(NamedTuple):
-    """How far to go for one operation. ``attempts_max`` counts the first attempt too."""
+    """How far to go for one operation. ``attempts_max`` counts the first attempt too.
+
+    ``deadline_s`` is how long a call is waited for, ``ends_within_s`` how long it can last at all:
+    None where nothing ends it.
+    """
 
     attempts_max: int = 3
     can_ask: bool = True
     can_send: bool = True
     deadline_s: float | None = None
+    ends_within_s: float | None = None
     ask_delays_s: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 15.0, 60.0, 300.0)
     resend_delay_s: float = 0.1
 
@@ -248,7 +253,7 @@ def send_again(
         or len(history.sent) >= policy.attempts_max
     ):
         return None
-    if not belief.may_send_again(history, promises, now.now_us, policy.deadline_s):
+    if not belief.may_send_again(history, promises, now.now_us, policy.ends_within_s):
         return None
     known = [now.end_known_at_s.get(a.number, now.monotonic_s) for a in in_doubt]
     due = max(known) + policy.resend_delay_s * 2 ** (len(history.sent) - 1)
