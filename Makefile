@@ -2,10 +2,11 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 READY := .venv/.ready
+FIELD_READY := .venv/field/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench test-strace lock format clean
+.PHONY: help demo test check bench test-strace corpus lock format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -35,6 +36,19 @@ check: $(READY) ## style, types, layers
 
 bench: $(READY) ## speed, as ratios in one run
 	@$(BIN)/python -m bench.run
+
+corpus: $(READY) ## write the shipped corpora anew, byte for byte the same
+	@$(BIN)/python -m counterfoil.conformance.generate
+
+$(FIELD_READY): requirements/field.txt | $(READY)
+	@echo "setting up .venv/field (once)"
+	@$(PYTHON) -m venv .venv/field
+	@.venv/field/bin/python -m pip install --quiet --require-hashes -r requirements/field.txt
+	@touch $@
+
+.PHONY: field-zombie
+field-zombie: $(READY) $(FIELD_READY) ## other people's libraries through core and zombie; ~7 minutes
+	@$(BIN)/python -m bench.field.run
 
 format: $(READY) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix

@@ -23,7 +23,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from counterfoil.conformance.ledger import Did, Event, Kind, Ledger, Tally
 from counterfoil.conformance.scenario import (
     CallStep,
-    Deed,
     Json,
     Moment,
     Reply,
@@ -130,7 +129,7 @@ def effect_owner(scenario: Scenario) -> Iterator[tuple[str, OwnerServer]]:
     For a runtime that is driven from its own tests. Raises ``ScenarioError`` for a scenario whose
     faults need a process: those are for ``counterfoil runtime``.
     """
-    if any(fault.do not in (Deed.DELIVER, Deed.MOVE_LEASE) for fault in scenario.faults):
+    if scenario.needs_a_process:
         raise ScenarioError(
             scenario.id, "/faults", "needs a process to end or start; use `counterfoil runtime`"
         )

@@ -33,7 +33,14 @@ _POLL_S = 0.01
 class Process:
     """One started command. Raises ``OSError`` where the command cannot be started."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], marker: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        marker: str,
+        folder: Path | None = None,
+    ) -> None:
+        """Start it in ``folder``, or where this process is."""
         self.marker = marker
         self._popen = subprocess.Popen(
             command,
@@ -42,6 +49,7 @@ class Process:
             stderr=subprocess.PIPE,
             start_new_session=True,
             env={**environment, MARKER: marker},
+            cwd=folder,
         )
         self.group = self._popen.pid
         assert self._popen.stdout is not None
@@ -110,6 +118,11 @@ class _Capture:
         self._thread.join(REAP_S)
         if not self._thread.is_alive():
             self._stream.close()
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether more came than was kept; call it after ``close``."""
+        return self._dropped
 
     @property
     def data(self) -> bytes:

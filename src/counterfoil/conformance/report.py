@@ -7,6 +7,7 @@ under test never acts on a terminal.
 from __future__ import annotations
 
 import json
+import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ SHOWN_LINES_MAX = 30
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What one worker printed and how it ended."""
+    """What one worker printed and how it ended; ``worker`` is 0 where there can be only one."""
 
     worker: int
     exit: str
@@ -95,14 +96,15 @@ def line(row: Row) -> str:
     return f"{row.verdict}  {name:<62} {row.duration_s:6.2f} s  {row.got}"
 
 
-def failure(row: Row, command: Sequence[str]) -> str:
+def failure(row: Row, command: Sequence[str], arguments: str = "SCENARIO.json") -> str:
     """Return a failure as sentences, with command, exit, stdout and stderr in one block."""
     lines = [f"{row.set_name}/{row.id} fails:"]
     lines += [f"  - {printable_text(sentence)}" for sentence in row.findings]
     lines += [f"  note: {note}" for note in row.notes]
-    lines.append(f"  command: {printable_text(' '.join(command))} SCENARIO.json")
+    lines.append(f"  command: {printable_text(shlex.join(command))} {arguments}")
     for output in row.outputs:
-        lines.append(f"  worker {output.worker}: exit {output.exit}")
+        who = f"worker {output.worker}: " if output.worker else ""
+        lines.append(f"  {who}exit {output.exit}")
         for name, data in (("stdout", output.stdout), ("stderr", output.stderr)):
             shown = printable(data).splitlines()
             if len(shown) > SHOWN_LINES_MAX:
@@ -129,8 +131,10 @@ def report_json(rows: Sequence[Row], *, command: Sequence[str], seed: int) -> st
     return json.dumps(report, indent=2) + "\n"
 
 
-def junit_xml(rows: Sequence[Row], *, command: Sequence[str]) -> bytes:
-    """Return the rows as JUnit XML, one test case a scenario, one suite a set."""
+def junit_xml(
+    rows: Sequence[Row], *, command: Sequence[str], arguments: str = "SCENARIO.json"
+) -> bytes:
+    """Return the rows as JUnit XML, one test case a row, one suite a set."""
     root = ET.Element("testsuites", name="uncertain-effect/v1")
     for set_name in dict.fromkeys(row.set_name for row in rows):
         of_set = [row for row in rows if row.set_name == set_name]
@@ -154,7 +158,7 @@ def junit_xml(rows: Sequence[Row], *, command: Sequence[str]) -> bytes:
             if not row.passed:
                 first = printable_text(row.findings[0])
                 found = ET.SubElement(case, "failure", message=first)
-                found.text = failure(row, command)
+                found.text = failure(row, command, arguments)
     ET.indent(root)
     xml: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return xml + b"\n"

@@ -57,7 +57,7 @@ def resolve_command(text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise RuntimeNotStarted(f"the command {text!r} cannot be split: {error}") from None
     if not words:
-        raise RuntimeNotStarted("the command is empty; name the program that runs your runtime")
+        raise RuntimeNotStarted("the command is empty; name the program that is to be run")
     if shutil.which(words[0]) is None:
         raise RuntimeNotStarted(
             f"no program {words[0]!r} that can be run; check the path, and that it is executable"

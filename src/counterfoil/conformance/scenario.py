@@ -205,6 +205,11 @@ class Scenario(Mapping[str, Json]):
         return seen
 
     @property
+    def needs_a_process(self) -> bool:
+        """Whether a fault ends, stops or starts a worker: only a process can be so driven."""
+        return any(fault.do not in (Deed.DELIVER, Deed.MOVE_LEASE) for fault in self.faults)
+
+    @property
     def expected(self) -> str:
         """The accepted pairs in words."""
         return ", or ".join(map(str, self.accepted))
