@@ -14,7 +14,7 @@ from counterfoil import limits
 from counterfoil.errors import BadInput
 from counterfoil.reader.checks import HELD
 from counterfoil.reader.shown import escaped
-from counterfoil.reader.verdict import Malformed, Verdict, judge_bytes
+from counterfoil.reader.verdict import Malformed, Verdict, judge_briefly, judge_bytes
 from counterfoil.record.value import Value
 
 TYPE_CHECKING = False
@@ -129,7 +129,7 @@ def _judge_file(path: str, report: _Report, *, alone: bool) -> None:
     with open(path, "rb") as stream:
         data = stream.read(limits.RECORD_BYTES_MAX + 1)
     report.begin(None if alone else path)
-    report.add(judge_bytes(data), 1)
+    report.add(report.judge(data), 1)
 
 
 def _judge_lines(stream: BinaryIO, path: str, report: _Report, *, flush: bool = False) -> None:
@@ -143,7 +143,7 @@ def _judge_lines(stream: BinaryIO, path: str, report: _Report, *, flush: bool = 
             line = line[:-1]
         elif len(line) > longest:
             _skip_line(stream)
-        report.add(judge_bytes(line), number)
+        report.add(report.judge(line), number)
         if flush:
             sys.stdout.flush()
     if not number:
@@ -168,6 +168,7 @@ class _Report:
         self._path: str | None = None
         self._place = ""
         self._usual: dict[str, str] = {}
+        self.judge = judge_bytes if options.explain else judge_briefly
 
     @property
     def exit_code(self) -> int:
@@ -181,8 +182,8 @@ class _Report:
 
     def add(self, answer: Verdict | Malformed, line: int) -> None:
         """Print the answer for the record that this line holds."""
-        if isinstance(answer, Verdict) and not answer.advisories and self._path is not None:
-            # Most records are held without an advisory: three texts, once made, answer them all.
+        if isinstance(answer, Verdict) and answer.record is None and self._path is not None:
+            # A plain record: a text for each outcome, once made, answers them all.
             usual = self._usual.get(answer.explanation)
             if usual is not None:
                 self._write(f"{self._place}{line}, {usual}\n")
@@ -220,8 +221,7 @@ class _Report:
             values["timeline"] = [moment.as_json() for moment in timeline(answer.record)]
         members = dumps(values)[1:]
         self._write(f"{opening}{members}\n")
-        usual = isinstance(answer, Verdict) and answer.reason == HELD and not answer.advisories
-        if usual and not self._options.explain:
+        if isinstance(answer, Verdict) and answer.record is None and answer.reason == HELD:
             self._usual[answer.explanation] = members
 
     def _write_text(self, text: str) -> None:

@@ -31,8 +31,7 @@ class Advisory(Value):
 
 def advise(found: Findings) -> tuple[Advisory, ...]:
     """Return the advisories of a record, in the order of the page; at most one of each code."""
-    checks = ADVISORIES_OF_PLAIN if found.plain else ADVISORIES
-    return tuple([advisory for check in checks if (advisory := check(found)) is not None])
+    return tuple([advisory for check in ADVISORIES if (advisory := check(found)) is not None])
 
 
 # --- one function a code -------------------------------------------------------------------------
@@ -200,7 +199,7 @@ def token_shared(found: Findings) -> Advisory | None:
 def order_disagrees(found: Findings) -> Advisory | None:
     """An attempt with a higher number was dispatched earlier than one with a lower number."""
     attempts = found.record.attempts
-    if found.in_order:
+    if len(attempts) < 2:
         return None
     numbers = [attempt.number for attempt in attempts]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
@@ -229,8 +228,6 @@ ADVISORIES: tuple[Callable[[Findings], Advisory | None], ...] = (
     token_shared,
     order_disagrees,
 )
-ADVISORIES_OF_PLAIN = (absent_after_retention, ledger_disagrees)
-"""What can be said of a plain trail; the other codes cannot. Most trails are plain."""
 CODES = tuple(check.__name__ for check in ADVISORIES)
 
 

@@ -17,7 +17,7 @@ from counterfoil.record.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from counterfoil.record.instants import Instant
     from counterfoil.record.model import Record
@@ -94,27 +94,23 @@ def dispatch_beyond_lease(found: Findings) -> Failure | None:
     """
     record = found.record
     attempts = record.attempts
-    if found.leased:
-        return None
     if not record.leases and all(attempt.fencing_token is None for attempt in attempts):
         return None
     leases = sorted(record.leases, key=_ACQUIRED_AT)
-    order: Iterable[int] = range(len(attempts))
-    if not found.in_order:
-        order = sorted(order, key=[attempt.dispatched_at for attempt in attempts].__getitem__)
+    dispatched = [attempt.dispatched_at for attempt in attempts]
     held_until: dict[tuple[str | None, int | None], Instant] = {}
     highest = -INTEGER_MAX - 1
     begun = 0
     failing: list[int] = []
-    for index in order:
-        _, _, _, at, _, worker, token, _ = attempts[index]
+    for index in sorted(range(len(attempts)), key=dispatched.__getitem__):
+        at, worker, token = dispatched[index], attempts[index].worker, attempts[index].fencing_token
         while begun < len(leases) and leases[begun].acquired_at <= at:
-            owner, granted, _, until, _ = leases[begun]
+            lease = leases[begun]
             begun += 1
-            holder = owner, granted
-            if holder not in held_until or held_until[holder] < until:
-                held_until[holder] = until
-            highest = max(highest, granted)
+            holder = lease.worker, lease.fencing_token
+            if holder not in held_until or held_until[holder] < lease.expires_at:
+                held_until[holder] = lease.expires_at
+            highest = max(highest, lease.fencing_token)
         held = held_until.get((worker, token))
         if held is None or token is None or held < at or highest > token:
             failing.append(index)
@@ -123,7 +119,7 @@ def dispatch_beyond_lease(found: Findings) -> Failure | None:
 
 def retry_after_unknown(found: Findings) -> Failure | None:
     """Check 6: what follows an unknown attempt is deduplicated, or a final absent lies between."""
-    if not found.unknown or found.answered:
+    if not found.unknown or len(found.record.attempts) < 2:
         return None
     from counterfoil.reader.resends import Resends
 

@@ -6,17 +6,17 @@ used are ignored.
 
 from __future__ import annotations
 
-from counterfoil.limits import INTEGER_MAX
-from counterfoil.record.instants import WIDEST_OFFSET, Instant
 from counterfoil.record.model import Outcome, Record, Reply, Result
 from counterfoil.record.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from counterfoil.record.instants import Instant
 
 # Bound once: reading a member off an enum class costs as much as a function call.
 CONFIRMED, NO_EFFECT = Reply.CONFIRMED, Reply.NO_EFFECT
 PRESENT = Result.PRESENT
 COMMITTED, NOT_RUN, UNKNOWN = Outcome.COMMITTED, Outcome.NOT_RUN, Outcome.UNKNOWN
-
-BEFORE_ALL = Instant(-2 * WIDEST_OFFSET)
 
 
 class Findings(Value):
@@ -24,13 +24,7 @@ class Findings(Value):
 
     ``unknown`` and ``confirmed`` are attempts, ``foreign`` those whose arguments are not the
     operation's. ``present`` and ``absent`` are answers under keys that the operation or an attempt
-    used, and ``absent`` holds the final ones only. ``in_order``: the attempts are listed with
-    numbers and times that both grow, as an honest trail does. ``answered``: moreover each unknown
-    attempt but the last attempt is covered by a final absent answer before the next attempt.
-    ``leased``: moreover each attempt is inside the last lease begun by then, or there are no leases
-    and tokens at all, and no two workers share a token. ``plain``: moreover only the last attempt
-    may be confirmed, none is open, and there are no present answers and foreign arguments. These
-    four spare the common trail the general way; that one of them is False says nothing.
+    used, and ``absent`` holds the final ones only.
     """
 
     record: Record
@@ -40,10 +34,6 @@ class Findings(Value):
     present: list[int]
     absent: list[int]
     foreign: list[int]
-    in_order: bool
-    answered: bool
-    leased: bool
-    plain: bool
 
 
 def supported_outcome(record: Record) -> Outcome:
@@ -57,17 +47,13 @@ def find(record: Record) -> Findings:
     confirmed: list[int] = []
     foreign: list[int] = []
     own_digest = record.operation.args_digest
-    in_order, last_number, last_at = True, 0, BEFORE_ALL
-    for index, (number, _, digest, at, reply, _, _, _) in enumerate(record.attempts):
-        if reply is CONFIRMED:
+    for index, attempt in enumerate(record.attempts):
+        if attempt.reply is CONFIRMED:
             confirmed.append(index)
-        elif reply is not NO_EFFECT:
+        elif attempt.reply is not NO_EFFECT:
             unknown.append(index)
-        if digest != own_digest:
+        if attempt.args_digest != own_digest:
             foreign.append(index)
-        if number <= last_number or at <= last_at:
-            in_order = False
-        last_number, last_at = number, at
     present, absent = _answers(record)
     if confirmed or present:
         outcome = COMMITTED
@@ -75,15 +61,7 @@ def find(record: Record) -> Findings:
         outcome = NOT_RUN
     else:
         outcome = UNKNOWN
-    answered = leased = plain = False
-    if in_order:
-        answered = not unknown or _answered_in_order(record, unknown, absent)
-        leased = _leased_in_order(record)
-        last = len(record.attempts) - 1
-        if answered and leased and not present and not foreign:
-            plain = (not confirmed or confirmed[0] == last) and last not in unknown[-1:]
-    places = unknown, confirmed, present, absent, foreign
-    return tuple.__new__(Findings, (record, outcome, *places, in_order, answered, leased, plain))
+    return Findings(record, outcome, unknown, confirmed, present, absent, foreign)
 
 
 def _answers(record: Record) -> tuple[list[int], list[int]]:
@@ -100,55 +78,6 @@ def _answers(record: Record) -> tuple[list[int], list[int]]:
                 elif final:
                     absent.append(index)
     return present, absent
-
-
-def _answered_in_order(record: Record, unknown: list[int], absent: list[int]) -> bool:
-    """Say, of a trail in order, whether each unknown attempt's next answer settles it in time.
-
-    That is: the next final absent answer is under the attempt's key and no later than the next
-    attempt. It is the common case, told in one pass; False says nothing.
-    """
-    attempts, answers, seen = record.attempts, record.reconciliations, 0
-    for index in unknown:
-        if index + 1 == len(attempts):
-            return True
-        attempt = attempts[index]
-        while seen < len(absent) and answers[absent[seen]].at <= attempt.dispatched_at:
-            seen += 1
-        if seen == len(absent):
-            return False
-        answer = answers[absent[seen]]
-        if answer.idempotency_key != attempt.idempotency_key:
-            return False
-        if answer.at > attempts[index + 1].dispatched_at:
-            return False
-    return True
-
-
-def _leased_in_order(record: Record) -> bool:
-    """Say, of a trail in order, whether each attempt is inside the last lease begun by then.
-
-    The leases must be listed with times and tokens that do not fall, so that the last one begun
-    has the highest token; a token listed twice must be the same worker's.
-    """
-    leases, attempts = record.leases, record.attempts
-    if not leases:
-        return all(attempt.fencing_token is None for attempt in attempts)
-    last_holder, last_token, last_at = "", -INTEGER_MAX - 1, BEFORE_ALL
-    for holder, token, acquired_at, _, _ in leases:
-        if acquired_at < last_at or token < last_token:
-            return False
-        if token == last_token and holder != last_holder:
-            return False
-        last_holder, last_token, last_at = holder, token, acquired_at
-    begun = 0
-    for _, _, _, at, _, worker, attempt_token, _ in attempts:
-        while begun < len(leases) and leases[begun].acquired_at <= at:
-            holder, token, _, until, _ = leases[begun]
-            begun += 1
-        if not begun or token != attempt_token or holder != worker or until < at:
-            return False
-    return True
 
 
 def last_absent(record: Record, absent: list[int]) -> dict[str, Instant]:

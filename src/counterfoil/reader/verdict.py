@@ -10,9 +10,10 @@ from enum import StrEnum
 from counterfoil.errors import MalformedRecord
 from counterfoil.reader.advisories import advise
 from counterfoil.reader.checks import HELD, RECORD_CHECKS, VALUES_CHECKS
+from counterfoil.reader.plain import plainly_held
 from counterfoil.reader.supported_outcome import find
 from counterfoil.record.codec import decode, encode
-from counterfoil.record.model import CONTRACT_ID, Outcome
+from counterfoil.record.model import Outcome
 from counterfoil.record.strict_json import parse_object
 from counterfoil.record.value import Value
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from counterfoil.reader.advisories import Advisory
-    from counterfoil.reader.checks import Failure
     from counterfoil.record.model import Record
 
 
@@ -89,46 +89,46 @@ def judge_bytes(data: bytes, without: Collection[str] = ()) -> Verdict | Malform
         return Malformed(error.path, error.detail)
 
 
-def judge_record(record: Record, without: Collection[str] = ()) -> Verdict | Malformed:
-    """Judge a record made in this program, as if it came in: its shape is tested too."""
+def judge_briefly(data: bytes) -> Verdict | Malformed:
+    """Judge as ``judge_bytes`` does, quicker: the verdict has no ``record`` where it is plain."""
     try:
-        return _judge(encode(record), without)
+        values = parse_object(data)
+        outcome = plainly_held(values)
+        return _judge(values, ()) if outcome is None else PLAIN[outcome]
+    except MalformedRecord as error:
+        return Malformed(error.path, error.detail)
+
+
+def judge_record(record: Record, without: Collection[str] = ()) -> Verdict | Malformed:
+    """Judge a record made in this program, as if it came in: its shape is tested too.
+
+    Raises BadInput where its ``extra`` holds a name of the contract's own.
+    """
+    values = encode(record)
+    try:
+        return _judge(values, without)
     except MalformedRecord as error:
         return Malformed(error.path, error.detail)
 
 
 def _judge(values: dict[str, object], without: Collection[str]) -> Verdict:
-    record = _decoded(values)
-    if record is None:
-        for reason, run_on_values in VALUES_CHECKS:
-            failure = None if reason in without else run_on_values(values)
-            if failure is not None:
-                return _denied(reason, failure)
-        record = decode(values)
+    for reason, run_on_values in VALUES_CHECKS:
+        failure = None if reason in without else run_on_values(values)
+        if failure is not None:
+            return Verdict(DENY, reason, failure.explanation, failure.members)
+    record = decode(values)
     found = find(record)
     advisories = advise(found)
-    checks = RECORD_CHECKS
-    if without:
-        checks = tuple(check for check in checks if check.reason not in without)
-    for reason, run in checks:
-        failure = run(found)
+    for reason, run in RECORD_CHECKS:
+        failure = None if reason in without else run(found)
         if failure is not None:
-            return _denied(reason, failure)._replace(
-                advisories=advisories, outcome=found.outcome, record=record
-            )
-    explanation = EXPLANATION_HELD + found.outcome
-    return tuple.__new__(Verdict, (ALLOW, HELD, explanation, (), advisories, found.outcome, record))
+            return Verdict(DENY, reason, *failure, advisories, found.outcome, record)
+    return Verdict(
+        ALLOW, HELD, EXPLANATION_HELD + found.outcome, (), advisories, found.outcome, record
+    )
 
 
-def _decoded(values: dict[str, object]) -> Record | None:
-    """Return the record if it is of this contract and in shape: then checks 1 to 3 hold of it."""
-    if values.get("contractId") != CONTRACT_ID:
-        return None
-    try:
-        return decode(values)
-    except MalformedRecord:
-        return None
-
-
-def _denied(reason: str, failure: Failure) -> Verdict:
-    return Verdict(DENY, reason, failure.explanation, failure.members)
+PLAIN: dict[str, Verdict] = {
+    outcome.value: Verdict(ALLOW, HELD, EXPLANATION_HELD + outcome, (), (), outcome)
+    for outcome in Outcome
+}

@@ -12,7 +12,6 @@ from counterfoil.record.strict_json import pointer_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import NoReturn
 
 PREFIX = "sha256:"
@@ -28,7 +27,11 @@ def canonical_bytes(value: object) -> bytes:
     """
     import rfc8785
 
-    _Admission().admit(value, "", ())
+    try:
+        _Admission().admit(value, ())
+    except _InadmissibleError as error:
+        path = "".join("/" + pointer_token(name) for name in reversed(error.names))
+        raise InvalidArguments(path, error.detail) from None
     # The package's type names JSON values only; `admit` has just shown that this is one.
     data: bytes = rfc8785.dumps(value)  # type: ignore[arg-type]
     if len(data) > limits.ARGUMENTS_BYTES_MAX:
@@ -54,69 +57,95 @@ def is_digest(text: object) -> bool:
         return False
 
 
+class _InadmissibleError(Exception):
+    """A value that RFC 8785 cannot carry; ``names`` is the way to it, the last step first."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.names: list[str] = []
+
+
 class _Admission:
-    """One walk over the arguments; ``_bytes`` grows with the least that each value can take."""
+    """One walk over the arguments; ``_bytes`` grows with the least that each value can take.
+
+    A container that stands in several places is walked once: its size and height are known then.
+    """
 
     def __init__(self) -> None:
         self._bytes = 0
+        self._known: dict[int, tuple[int, int]] = {}
 
-    def admit(self, value: object, path: str, parents: tuple[int, ...]) -> None:
-        self._bytes += len(value) if isinstance(value, str) else 1
+    def _count(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > limits.ARGUMENTS_BYTES_MAX:
             _too_long()
-        if value is None or isinstance(value, bool):
-            return
+
+    def admit(self, value: object, parents: tuple[int, ...]) -> int:
+        """Return how many containers deep the value is, itself included; 0 for all others."""
+        self._count(len(value) if isinstance(value, str) else 1)
+        if isinstance(value, list | tuple | dict):
+            return self._admit_container(value, parents)
         if isinstance(value, str):
-            _admit_text(value, path, "a lone surrogate in the string")
+            _admit_text(value, "a lone surrogate in the string")
         elif isinstance(value, int):
             if abs(value) > limits.INTEGER_MAX:
-                raise InvalidArguments(
-                    path, "an integer beyond 2**53 - 1, which JSON cannot carry; pass it as text"
+                raise _InadmissibleError(
+                    "an integer beyond 2**53 - 1, which JSON cannot carry; pass it as text"
                 )
         elif isinstance(value, float):
             if value - value != 0:
-                raise InvalidArguments(path, "NaN and the infinities are not JSON numbers")
-        elif isinstance(value, list | tuple):
-            self._admit_all(value, ((str(i), item) for i, item in enumerate(value)), path, parents)
-        elif isinstance(value, dict):
-            self._admit_all(value, self._members(value, path), path, parents)
-        else:
-            raise InvalidArguments(
-                path, f"{type(value).__name__} is not a JSON type; pass text, numbers, lists, dicts"
+                raise _InadmissibleError("NaN and the infinities are not JSON numbers")
+        elif value is not None:
+            raise _InadmissibleError(
+                f"{type(value).__name__} is not a JSON type; pass text, numbers, lists, dicts"
             )
+        return 0
 
-    def _admit_all(
+    def _admit_container(
         self,
-        container: object,
-        children: Iterable[tuple[str, object]],
-        path: str,
+        value: list[object] | tuple[object, ...] | dict[object, object],
         parents: tuple[int, ...],
-    ) -> None:
-        if id(container) in parents:
-            raise InvalidArguments(path, "the value contains itself")
-        parents = (*parents, id(container))
-        if len(parents) > limits.ARGUMENTS_DEPTH_MAX:
-            raise InvalidArguments(
-                path, f"nested more than {limits.ARGUMENTS_DEPTH_MAX} deep; flatten the arguments"
+    ) -> int:
+        if id(value) in parents:
+            raise _InadmissibleError("the value contains itself")
+        size, height = self._known.get(id(value), (0, 1))
+        if len(parents) + height > limits.ARGUMENTS_DEPTH_MAX:
+            raise _InadmissibleError(
+                f"nested more than {limits.ARGUMENTS_DEPTH_MAX} deep; flatten the arguments"
             )
-        for token, child in children:
-            self.admit(child, f"{path}/{token}", parents)
+        if size:
+            self._count(size)
+            return height
+        before, inside = self._bytes, (*parents, id(value))
+        if isinstance(value, dict):
+            self._admit_names(value)
+        for name, child in value.items() if isinstance(value, dict) else enumerate(value):
+            try:
+                height = max(height, 1 + self.admit(child, inside))
+            except _InadmissibleError as error:
+                error.names.append(str(name))
+                raise
+        self._known[id(value)] = self._bytes - before, height
+        return height
 
-    def _members(self, values: dict[object, object], path: str) -> Iterable[tuple[str, object]]:
-        for name, child in values.items():
+    def _admit_names(self, values: dict[object, object]) -> None:
+        for name in values:
             if not isinstance(name, str):
-                raise InvalidArguments(path, f"a member name is {type(name).__name__}, not text")
-            token = pointer_token(name)
-            _admit_text(name, f"{path}/{token}", "a lone surrogate in the name")
-            self._bytes += len(name)
-            yield token, child
+                raise _InadmissibleError(f"a member name is {type(name).__name__}, not text")
+            self._count(len(name))
+            try:
+                _admit_text(name, "a lone surrogate in the name")
+            except _InadmissibleError as error:
+                error.names.append(name)
+                raise
 
 
-def _admit_text(text: str, path: str, problem: str) -> None:
+def _admit_text(text: str, problem: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidArguments(path, problem) from None
+        raise _InadmissibleError(problem) from None
 
 
 def _too_long() -> NoReturn:

@@ -40,6 +40,7 @@ EXPONENT_DIGITS_MAX = 18  # an exponent below -10**18 is beyond any text that fi
 _new = tuple.__new__
 _from_iso = datetime.fromisoformat
 _READS_HOUR_24 = sys.version_info >= (3, 14)
+_IN_C = not hasattr(_from_iso, "__func__")  # the reader in Python takes what `int` takes
 
 
 class Instant(Value):
@@ -78,26 +79,41 @@ def from_unix_us(microseconds: int) -> Instant:
     return Instant(since)
 
 
-def parse(written: object) -> Instant:
+def parse(text: object) -> Instant:
     """Return the instant that RFC 3339 text names. Raises BadInput for anything else."""
-    text: str = written  # type: ignore[assignment] # what is no text is told by what it raises
     try:
-        # The standard library reads more than RFC 3339; of texts with these marks it does not.
-        marks = text[4:20:3]
-        common = False
-        if marks == WHOLE_SECOND:
-            common = len(text) == 20
-        elif marks == FRACTION:
-            common = 22 <= len(text) <= 27 and text[-1] == "Z"
-        if common and not (_READS_HOUR_24 and text[11:13] == "24"):
-            return _new(Instant, (_from_iso(text) - BEGIN, ""))
-        return _parse_any(text)
+        return _new(Instant, (parse_common(text) - BEGIN, ""))
     except (ValueError, TypeError, KeyError):
-        shown = ascii(text[:40]) if isinstance(written, str) else f"a {type(written).__name__}"
+        pass
+    try:
+        return _parse_any(text)
+    except ValueError:
+        shown = ascii(text[:40]) if isinstance(text, str) else f"a {type(text).__name__}"
         raise BadInput(f"must be an RFC 3339 time with an offset, not {shown}") from None
 
 
-def _parse_any(text: str) -> Instant:
+def parse_common(text: object) -> datetime:
+    """Return the time of a text in the common form: UTC as ``Z``, at most six fraction digits.
+
+    Raises ValueError, TypeError or KeyError for any other text or value.
+    """
+    # The standard library reads more than RFC 3339. Of texts with these marks it does not, but for
+    # what follows a NUL, and an hour 24 in its later versions.
+    marks = text[4:20:3]  # type: ignore[index] # what is no text is told by what it raises
+    if marks == WHOLE_SECOND:
+        common = len(text) == 20  # type: ignore[arg-type]
+    elif marks == FRACTION:
+        common = 22 <= len(text) <= 27 and text[-1] == "Z"  # type: ignore[arg-type, index]
+    else:
+        common = False
+    if not common or "\x00" in text or not _IN_C:  # type: ignore[operator]
+        raise ValueError(text)
+    if _READS_HOUR_24 and text[11:13] == "24":  # type: ignore[index]
+        raise ValueError(text)
+    return _from_iso(text)  # type: ignore[arg-type]
+
+
+def _parse_any(text: object) -> Instant:
     """Read RFC 3339 in all its forms. Raises ValueError for what is none."""
     if type(text) is not str or text[4:17:3].upper() != SEPARATORS:
         raise ValueError(text)

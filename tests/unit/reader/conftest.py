@@ -1,0 +1,8 @@
+"""Makes the builders of trails importable, whichever way pytest was started."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
