@@ -7,6 +7,7 @@ only. A file of many records is read line by line: memory does not grow with it.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from json import dumps
 
@@ -121,8 +122,17 @@ def _record_names(folder: str, report: _Report) -> Iterator[str]:
 
     for parent, _, names in os.walk(folder, onerror=unreadable):
         for name in names:
-            if name.endswith((".json", ".jsonl")):
-                yield os.path.join(parent, name)  # noqa: PTH118 - as above
+            path = os.path.join(parent, name)  # noqa: PTH118 - as above
+            # A pipe that happens to lie there would be waited for; one that is named is read.
+            if name.endswith((".json", ".jsonl")) and not _is_pipe_or_device(path):
+                yield path
+
+
+def _is_pipe_or_device(path: str) -> bool:
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
+    except OSError:
+        return False  # let opening it say what is wrong
 
 
 def _judge_file(path: str, report: _Report, *, alone: bool) -> None:
