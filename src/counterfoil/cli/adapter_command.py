@@ -45,7 +45,7 @@ def command(scenario: Path, policy: str) -> None:
 
         outcome = adapter.run(shown, owner_url)
     else:
-        import counterfoil.conformance.reference as reference
+        from counterfoil.conformance.reference import run
 
-        outcome = reference.run(policy, shown, owner_url)
+        outcome = run(policy, shown, owner_url)
     click.echo(json.dumps({"outcome": outcome}))
