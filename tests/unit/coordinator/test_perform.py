@@ -113,7 +113,7 @@ def test_a_final_answer_of_an_owner_that_does_not_promise_it_permits_nothing(
 def test_an_absent_answer_in_a_partial_view_is_never_final(book: cf.Book, service: Service) -> None:
     service.script = ["lose"]
     service.answers = [cf.absent(final=True, partial=True)]
-    outcome = book.perform(declare(service, final_by="answer"), "o-1")
+    outcome = book.perform(declare(service, final_by="answer"), "o-1", patience=30)
     assert (outcome.status, service.count, len(service.calls)) == ("committed", 1, 1)
 
 
@@ -121,10 +121,11 @@ def test_an_absent_answer_is_believed_once_the_owner_must_have_settled(
     book: cf.Book, service: Service
 ) -> None:
     service.script = ["lose before"]
-    outcome = book.perform(declare(service, settles_within="60ms"), "o-1")
+    outcome = book.perform(declare(service, settles_within="60ms"), "o-1", patience=30)
     assert (outcome.status, outcome.attempts, service.count) == ("committed", 2, 1)
     absents = [a for a in trail(book)["reconciliations"] if a["result"] == "absent"]  # type: ignore[attr-defined]
-    assert [a["final"] for a in absents] == [False, True]
+    assert [a["final"] for a in absents][-1] is True
+    assert all(a["final"] is False for a in absents[:-1])
 
 
 def test_attempts_that_never_arrive_end_as_not_run(tmp_path: Path, service: Service) -> None:
