@@ -35,12 +35,14 @@ class LazyGroup(click.Group):
         )
         self._modules = modules
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Name every command, loaded or not."""
+        del ctx
         return sorted(self._modules)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command, or None for a name that is not one."""
+        del ctx
         module = self._modules.get(cmd_name)
         if module is None:
             return None
@@ -54,6 +56,7 @@ def run_click(modules: Mapping[str, str]) -> int:
     group = click.version_option(package_name="counterfoil", prog_name="counterfoil")(group)
     try:
         code = group.main(prog_name="counterfoil", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.Abort:
@@ -64,8 +67,21 @@ def run_click(modules: Mapping[str, str]) -> int:
         return error.exit_code
     except CounterfoilError as error:
         print(f"counterfoil: {error}", file=sys.stderr)
+        _drop_output()
         return error.exit_code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 141
+    except OSError as error:
+        print(f"counterfoil: standard output: {error.strerror}; mend that", file=sys.stderr)
+        _drop_output()
+        return 3
     return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """What is still buffered has nowhere to go; Python would complain when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

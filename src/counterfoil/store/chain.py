@@ -63,7 +63,8 @@ def link(
     namespace, tenant, operation_id = stream
     shown = "" if token is None else token
     said = (
-        f"{before.hex()}\n{seq}\n{namespace}\n{tenant}\n{operation_id}\n{n}\n{event_id.hex()}\n{kind}\n{version}\n{at_us}\n"
+        f"{before.hex()}\n{seq}\n{namespace}\n{tenant}\n{operation_id}\n{n}\n{event_id.hex()}\n"
+        f"{kind}\n{version}\n{at_us}\n"
         f"{worker}\n{shown}\n{digest.hex()}\n"
     )
     return hashlib.sha256(said.encode()).digest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -123,7 +123,8 @@ def test_an_absent_answer_is_believed_once_the_owner_must_have_settled(
     service.script = ["lose before"]
     outcome = book.perform(declare(service, settles_within="60ms"), "o-1", patience=30)
     assert (outcome.status, outcome.attempts, service.count) == ("committed", 2, 1)
-    absents = [a for a in trail(book)["reconciliations"] if a["result"] == "absent"]  # type: ignore[attr-defined]
+    answers: Any = trail(book)["reconciliations"]
+    absents = [a for a in answers if a["result"] == "absent"]
     assert [a["final"] for a in absents][-1] is True
     assert all(a["final"] is False for a in absents[:-1])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
@@ -60,10 +60,9 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..
         store.close()
 
 
-def new(*bodies: object, takes: bool = False) -> tuple[NewEvent, ...]:
+def new(*bodies: Any) -> tuple[NewEvent, ...]:
     return tuple(
-        NewEvent(os.urandom(16), "w-1", body, None, isinstance(body, Dispatched))  # type: ignore[arg-type]
-        for body in bodies
+        NewEvent(os.urandom(16), "w-1", body, None, isinstance(body, Dispatched)) for body in bodies
     )
 
 
