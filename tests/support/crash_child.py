@@ -29,6 +29,8 @@ import apsw
 import counterfoil as cf
 from counterfoil.coordinator.book import Book
 from counterfoil.coordinator.clock import SystemClock
+from counterfoil.coordinator.governed import money_of
+from counterfoil.coordinator.mission_head import Batch
 from counterfoil.coordinator.worker import Worker
 from counterfoil.operation.commands import Appended
 from counterfoil.operation.events import Answered, Dispatched, NewEvent, Opened, Replied
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.commands import Claimed, Moved
     from counterfoil.operation.history import History
     from counterfoil.operation.identity import StreamId
+    from counterfoil.store.mission_log import Beside
     from counterfoil.store.port import WorkerRecord
 
 SETTLES_WITHIN_S = 0.1
@@ -63,7 +66,8 @@ class Task:
     ``owner``: "final", "settles" or "mute" (it cannot be asked); ``adapter``: "function" or "http".
     ``stopped``: stop before anything is opened, until somebody continues it. ``begins_on_line``:
     open, then wait for a line of input. ``uid``, ``file_bytes_max`` and ``descriptors_max`` are
-    limits that it takes on before it opens the book.
+    limits that it takes on before it opens the book. ``mission`` is a contract under which it acts,
+    by grant ``g`` of run ``r``, reserving 10.
     """
 
     database: str
@@ -80,6 +84,7 @@ class Task:
     uid: int = 0
     file_bytes_max: int = 0
     descriptors_max: int = 0
+    mission: str = ""
 
 
 canonical_bytes({"a": 1})  # else loaded on first use, which a process without descriptors cannot
@@ -134,6 +139,7 @@ class CrashStore(SqliteStore):
         *,
         claim: str | None,
         by: WorkerRecord,
+        beside: Beside | None = None,
     ) -> Appended | Moved | Claimed:
         """Append, or die. What was acknowledged is said."""
         self._appends += 1
@@ -143,9 +149,12 @@ class CrashStore(SqliteStore):
         if here and self._when == "inside":
             for connection in self._connections:
                 connection.set_commit_hook(die)
-        result = super().append(stream, before, events, claim=claim, by=by)
+        result = super().append(stream, before, events, claim=claim, by=by, beside=beside)
         if isinstance(result, Appended):
-            say(stored=[event.event_id.hex() for event in events])
+            said: dict[str, object] = {"stored": [event.event_id.hex() for event in events]}
+            if isinstance(beside, Batch):
+                said["money"] = money_of(beside.then.state)._asdict()
+            say(**said)
         if here and self._when == "after":
             die()
         return result
@@ -213,7 +222,15 @@ def open_book(task: Task) -> Book:
         clock,
         patience=task.patience_s,
         attempts_max=task.attempts_max,
+        mission=task.mission or None,
     )
+
+
+def authority(task: Task, book: Book) -> dict[str, Any]:
+    """Return the options by which a governed operation is performed."""
+    if not task.mission:
+        return {}
+    return {"under": book.mission.run("r").granted("g"), "resource": "doc", "reserve": "10"}
 
 
 def take_limits(task: Task) -> None:
@@ -232,6 +249,8 @@ def take_limits(task: Task) -> None:
 def perform(task: Task) -> int:
     """Do a task; return the exit status. Any error but one of ours is said as a crash."""
     signal.alarm(LIFE_S)
+    # A runner in the background hands down that interrupts are ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     status = 0
     try:
         take_limits(task)
@@ -239,7 +258,8 @@ def perform(task: Task) -> int:
         with open_book(task) as book:
             for operation_id in task.operations * task.times:
                 try:
-                    outcome = book.perform(effect, operation_id, amount="1")
+                    options = authority(task, book)
+                    outcome = book.perform(effect, operation_id, amount="1", **options)
                 except cf.CounterfoilError as error:
                     status = complain(error)
                 else:

@@ -1,4 +1,4 @@
-"""Walks a whole log and names what is wrong with it: the chain, the streams, the rows, the witness.
+"""Walks a whole log and names what is wrong with it: chain, streams, rows, missions, witness.
 
 The chain shows what was changed in the log that is there; only something outside shows what the log
 has lost at its end (design page, store).
@@ -6,9 +6,18 @@ has lost at its end (design page, store).
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from counterfoil.coordinator.mission_head import (
+    COMMANDED,
+    Distrusted,
+    believed,
+    followed,
+    rebuilt,
+)
 from counterfoil.errors import StoreCorrupt
+from counterfoil.mission import retired_bytes
 from counterfoil.operation.history import fold
 from counterfoil.store.chain import GENESIS, LogEntry, link_of, payload_digest
 from counterfoil.store.stamping import row_of
@@ -16,6 +25,9 @@ from counterfoil.store.stamping import row_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
+    from counterfoil.coordinator.mission_head import At
+    from counterfoil.operation.identity import StreamId
+    from counterfoil.store.mission_log import Snapshot
     from counterfoil.store.port import Store
 
 
@@ -37,6 +49,8 @@ def audit(store: Store) -> Iterator[Fault]:
         named.add(fault.operation_id)
         yield fault
     yield from audit_rows(store, named)
+    for stream in store.missions():
+        yield from audit_mission(store, stream)
 
 
 def audit_chain(log: Iterator[LogEntry]) -> Iterator[Fault]:
@@ -91,3 +105,40 @@ def audit_rows(store: Store, named: Container[str | None] = ()) -> Iterator[Faul
             names = [n for n in row._fields if getattr(row, n) != getattr(derived, n)]
             text = f"its row disagrees with its events in {', '.join(names)}"
             yield Fault("row_disagrees", text, None, row.stream.operation_id)
+
+
+def audit_mission(store: Store, stream: StreamId) -> Iterator[Fault]:
+    """Yield what is wrong with a mission: its lines, their times, and what is derived from them."""
+    mission_id = stream.operation_id
+    try:
+        for line in store.mission_lines(stream, 0):
+            if line.kind == COMMANDED and json.loads(line.payload)["now"] != str(
+                line.at_us // 1000
+            ):
+                text = f"line {line.n} says another time than its stamp"
+                yield Fault("mission_time", text, None, mission_id)
+        whole = rebuilt(store, stream)
+    except (StoreCorrupt, ValueError, KeyError) as error:
+        yield Fault("mission_unreadable", f"it cannot be folded: {error}", None, mission_id)
+        return
+    snapshot = store.snapshot(stream)
+    if snapshot is not None and not _leads_to(store, stream, snapshot, whole):
+        text = "its snapshot leads to another state than its lines"
+        yield Fault("snapshot_disagrees", text, None, mission_id)
+    gone = {} if whole.archive is None else whole.archive.operations
+    for operation_id, retired in gone.items():
+        left = store.left(stream, operation_id)
+        body = retired_bytes(retired, whole.state.parts.contract)
+        if left is None or left.body != body or left.n > whole.version:
+            text = f"what is kept of {operation_id!r} is not what its lines say"
+            yield Fault("left_disagrees", text, None, mission_id)
+
+
+def _leads_to(store: Store, stream: StreamId, snapshot: Snapshot, whole: At) -> bool:
+    start = believed(store, stream, snapshot)
+    if start is None:
+        return False
+    try:
+        return followed(store, stream, start).state.parts == whole.state.parts
+    except Distrusted:
+        return True  # an operation that left is damaged, and named by itself

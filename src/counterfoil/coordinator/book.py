@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
+from counterfoil.coordinator import governed
 from counterfoil.coordinator.clock import SystemClock
 from counterfoil.coordinator.drive import Clock, Shell, drive
 from counterfoil.coordinator.drive_async import drive_async
 from counterfoil.coordinator.effects import Effect, registered
 from counterfoil.coordinator.hands import Hands
 from counterfoil.coordinator.heart import Heart
+from counterfoil.coordinator.missions import Missions, contract_of
+from counterfoil.coordinator.opening import Options, opened_of
 from counterfoil.coordinator.outcome import Outcome, outcome_of
 from counterfoil.coordinator.people import People, standing_of
 from counterfoil.coordinator.worker import Worker
 from counterfoil.errors import (
     BadInput,
     EffectNotRegistered,
-    OperationInFlight,
     OperationNotFound,
     Refused,
     StoreError,
 )
 from counterfoil.limits import LEASE_MARGIN_S, LEASE_S, PATIENCE_S
 from counterfoil.operation import protocol
-from counterfoil.operation.events import Opened
-from counterfoil.operation.identity import (
-    StreamId,
-    check_amount,
-    check_key,
-    check_name,
-    make_key,
-)
+from counterfoil.operation.identity import StreamId, check_name
 from counterfoil.operation.next_step import Policy
 from counterfoil.operation.promises import Duration, seconds
 from counterfoil.operation.task import Ended, Memory, Task
-from counterfoil.record.digests import canonical_bytes
 from counterfoil.store.sqlite import SqliteStore
 from counterfoil.store.witness import Witness
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from counterfoil.mission import Contract
+    from counterfoil.operation.events import Opened
     from counterfoil.operation.history import History
     from counterfoil.operation.replies import Reply
     from counterfoil.operation.task import Carrying
+    from counterfoil.owners.port import Attempt
     from counterfoil.store.port import Store, WorkerRecord
 
 P = ParamSpec("P")
@@ -68,6 +63,7 @@ def open_book(
     attempts_max: int = ATTEMPTS_MAX,
     witness: str | os.PathLike[str] | None = None,
     witness_key: str | os.PathLike[str] | None = None,
+    mission: Contract | Mapping[str, object] | str | bytes | None = None,
 ) -> Book:
     """Open the book at ``where``, a SQLite file; ``create=True`` makes one that is not there.
 
@@ -75,8 +71,10 @@ def open_book(
     an owner's answer, ``lease`` how long a worker's right to dispatch lasts. ``witness`` is a file
     that remembers how far the log had come, so that a restored older copy is found out: beside the
     database unless you name another place; "each" writes it with every commit, one more sync.
-    ``witness_key`` signs it. Raises ``StoreError`` with what to do next.
+    ``witness_key`` signs it. ``mission`` is the contract that governs every operation begun here.
+    Raises ``StoreError`` with what to do next, ``BadInput`` for a contract that is none.
     """
+    contract = contract_of(mission)
     path = Path(where)
     clock = SystemClock()
     beside = path.with_name(path.name + ".witness")
@@ -86,20 +84,24 @@ def open_book(
         key=None if witness_key is None else Path(witness_key),
     )
     store = SqliteStore(path, create=create, now_us=clock.now_us, witness=seen)
+    worker = None
     try:
         worker = Worker(path.with_name(path.name + ".workers"))
+        return Book(
+            store,
+            worker,
+            clock,
+            namespace=namespace,
+            patience=patience,
+            lease=lease,
+            attempts_max=attempts_max,
+            mission=contract,
+        )
     except BaseException:
         store.close()
+        if worker is not None:
+            worker.end(leave_no_trace=True)
         raise
-    return Book(
-        store,
-        worker,
-        clock,
-        namespace=namespace,
-        patience=patience,
-        lease=lease,
-        attempts_max=attempts_max,
-    )
 
 
 class Book:
@@ -118,6 +120,7 @@ class Book:
         patience: Duration = PATIENCE_S,
         lease: Duration = LEASE_S,
         attempts_max: int = ATTEMPTS_MAX,
+        mission: Contract | Mapping[str, object] | str | bytes | None = None,
     ) -> None:
         if attempts_max < 1:
             raise BadInput("attempts_max must be at least 1")
@@ -128,6 +131,8 @@ class Book:
         self._lease_s = seconds(lease, of="lease")
         self._attempts_max = attempts_max
         self._hands = Hands(clock)
+        contract = contract_of(mission)
+        self.missions = Missions(store, worker.record, _new_id, self.namespace, contract)
         self._heart = Heart(store, worker, clock, self._lease_s, _new_id)
         self._memories: dict[StreamId, Memory] = {}
 
@@ -153,6 +158,9 @@ class Book:
         reserve: str | None = None,
         preconditions: Mapping[str, Any] | None = None,
         tenant: str = "default",
+        under: governed.Grant | None = None,
+        resource: str | None = None,
+        node: str | None = None,
         patience: Duration | None = None,
         wait_if_in_flight: bool = True,
         **arguments: Any,
@@ -165,9 +173,11 @@ class Book:
         Performed again under the same id it continues, or answers from the book. ``key``: your own
         idempotency key; ``reserve``: a decimal amount held until it settles; ``preconditions``:
         what must hold at the owner, part of the digest; ``patience``: how long to wait for an
-        answer. Raises ``BadInput`` before anything is stored, ``OperationConflict`` for an id that
-        was used with something else, ``OperationInFlight`` if ``wait_if_in_flight=False``, and
-        ``StoreError`` if nothing could be recorded, and then nothing was sent.
+        answer. With a mission, ``under`` is the grant to act by, ``resource`` what is acted on,
+        ``node`` the node of the run's graph. Raises ``BadInput`` before anything is stored,
+        ``OperationConflict`` for an id that was used with something else, ``OperationInFlight`` if
+        ``wait_if_in_flight=False``, ``Refused`` where the mission does not allow it, and
+        ``StoreError`` if nothing could be recorded; then nothing was sent.
         """
         task = self._task(effect, operation_id, args, given)
         self._check_sync(effect)
@@ -190,6 +200,9 @@ class Book:
         reserve: str | None = None,
         preconditions: Mapping[str, Any] | None = None,
         tenant: str = "default",
+        under: governed.Grant | None = None,
+        resource: str | None = None,
+        node: str | None = None,
         patience: Duration | None = None,
         wait_if_in_flight: bool = True,
         **arguments: Any,
@@ -238,7 +251,7 @@ class Book:
         are returned as they stand. ``until`` ends it early when it says True. Call it again, or
         let `counterfoil work` do so.
         """
-        self._check_process()
+        self.check_process()
         outcomes = []
         for row in self.store.unsettled(self.namespace, limit):
             if until():
@@ -252,7 +265,7 @@ class Book:
             task = self._make_task(effect, stream, None, 0.0, wait=False)._replace(memory=memory)
             try:
                 outcomes.append(self._carry_on(effect, task))
-            except OperationInFlight:
+            except Refused:  # another worker carries it, or its mission allows no more
                 outcomes.append(self.outcome(stream.operation_id, tenant=stream.tenant))
         return outcomes
 
@@ -275,12 +288,42 @@ class Book:
 
         Raises ``OperationNotFound``.
         """
-        self._check_process()
+        self.check_process()
         stream = self.stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:
             raise OperationNotFound(operation_id)
         return outcome_of(operation_id, standing_of(history))
+
+    def compensate(
+        self,
+        operation_id: str,
+        effect: Effect[..., R],
+        new_id: str,
+        /,
+        *,
+        verify: Callable[[Attempt], object] | None = None,
+        tenant: str = "default",
+        **given: Any,
+    ) -> Outcome[R]:
+        """Undo an applied operation by a new one of its own, under the mission; both trails stay.
+
+        Takes the options of ``perform``. ``verify`` reads the target once the new one committed;
+        what it returns is recorded, as ``Outcome.verified``. Raises ``Refused`` with the fold's
+        code while the original is unknown, disputed, never applied or compensated already.
+        """
+        original = self.stream(operation_id, tenant)
+        task = self._task(effect, new_id, (), {**given, "tenant": tenant}, original)
+        if self.store.load(task.stream) is None:
+            self.missions.check_original(self.store.load(original))
+        outcome = self._carry_on(effect, task)
+        if verify is None or not governed.may_verify(outcome):
+            return outcome
+        shell = self._shell(task, effect)
+        shell.history = history = self.store.load(task.stream)
+        assert history is not None
+        last = history.attempts[-1]
+        return governed.verify(self, task.stream, shell.view(last, last.token), verify, outcome)
 
     # --- parts -----------------------------------------------------------------------------------
 
@@ -288,6 +331,13 @@ class Book:
     def people(self) -> People:
         """What a person may decide about this book's operations."""
         return People(self)
+
+    @property
+    def mission(self) -> governed.Mission:
+        """The mission that governs this book's operations. Raises ``BadInput`` without one."""
+        if self.missions.current is None:
+            raise BadInput("this book has no mission: open it with mission=contract")
+        return governed.Mission(self, self.missions.current)
 
     @property
     def worker_record(self) -> WorkerRecord:
@@ -322,6 +372,7 @@ class Book:
         operation_id: str,
         args: tuple[Any, ...],
         given: dict[str, Any],
+        compensates: StreamId | None = None,
     ) -> Task:
         if not isinstance(effect, Effect):
             raise EffectNotRegistered(
@@ -329,35 +380,15 @@ class Book:
             )
         if args:
             raise BadInput(f"effect {effect.name!r}: give its arguments by name")
-        self._check_process()
-        key = given.pop("key", None)
-        reserve = given.pop("reserve", None)
-        preconditions = given.pop("preconditions", None) or {}
-        if not isinstance(preconditions, Mapping):
-            raise BadInput("preconditions: give a mapping of names to JSON values")
-        stream = self.stream(operation_id, given.pop("tenant", "default"))
-        patience = given.pop("patience", None)
-        wait = given.pop("wait_if_in_flight", True)
+        self.check_process()
+        options = Options.taken_from(given)
+        stream = self.stream(operation_id, options.tenant)
         effect.bind(given)
-        arguments = canonical_bytes(given)
-        digest = _digest(arguments)
-        kept_preconditions = None
-        if preconditions:
-            kept_preconditions = canonical_bytes(dict(preconditions)).decode()
-            both = {"arguments": given, "preconditions": dict(preconditions)}
-            digest = _digest(canonical_bytes(both))
-        opened = Opened(
-            action=effect.name,
-            owner=effect.owner.name,
-            key=make_key(stream, effect.name) if key is None else check_key(key),
-            args_digest=digest,
-            arguments=arguments.decode(),
-            preconditions=kept_preconditions,
-            promises=effect.owner.promises_to_store,
-            reserve=None if reserve is None else check_amount(reserve, "reserve"),
-            own_key=key is not None,
-        )
+        under = self.missions.authority(options.under, options.resource, options.node, compensates)
+        opened = opened_of(effect, stream, options, given, under)
+        patience = options.patience
         patience_s = self._patience_s if patience is None else seconds(patience, of="patience")
+        wait = options.wait_if_in_flight
         return self._make_task(effect, stream, opened, patience_s, wait=wait)
 
     def _make_task(
@@ -398,7 +429,7 @@ class Book:
     def _existing(
         self, operation_id: str, tenant: str, patience_s: float
     ) -> tuple[Effect[..., Any], Task]:
-        self._check_process()
+        self.check_process()
         stream = self.stream(operation_id, tenant)
         history = self.store.load(stream)
         if history is None:
@@ -416,8 +447,9 @@ class Book:
             self._record_late(task, effect, number, reply)
 
         return Shell(
-            self.store, self._worker, self._clock, task.stream, effect.adapter, late, self._heart
-        )
+            self.store, self._worker, self._clock, task.stream, effect.adapter, late, self._heart,
+            self.missions,
+        )  # fmt: skip
 
     def _record_late(self, task: Task, effect: Effect[..., Any], number: int, reply: Reply) -> None:
         carrying: Carrying = protocol.record_late_reply(task, number, reply)
@@ -431,7 +463,8 @@ class Book:
         if effect.adapter.calls_async or effect.adapter.asks_async:
             raise BadInput(f"effect {effect.name!r} is async; use await book.perform_async(...)")
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
+        """Raise ``Refused`` in a child that was forked after the book was opened."""
         if not self._worker.is_this_process:
             raise Refused(
                 "forked", "this book was opened before a fork; open it again in this process"
@@ -457,10 +490,6 @@ class Book:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _digest(canonical: bytes) -> str:
-    return "sha256:" + hashlib.sha256(canonical).hexdigest()
 
 
 def _new_id() -> bytes:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from counterfoil.coordinator.heart import Heart
+    from counterfoil.coordinator.missions import Missions
     from counterfoil.coordinator.worker import Worker
     from counterfoil.operation.commands import Command, Happened
     from counterfoil.operation.history import Attempt, History
@@ -68,7 +69,8 @@ class Shell:
     stream: StreamId
     adapter: port.Adapter
     late: Callable[[int, Reply], None]
-    heart: Heart | None = None
+    heart: Heart
+    missions: Missions
     history: History | None = None
     interruption: BaseException | None = None
     lease_ends_at_s: float = 0.0
@@ -101,13 +103,8 @@ class Shell:
                 return self.history
             case Append():
                 began_s = self.clock.monotonic_s()
-                result = self.store.append(
-                    self.stream,
-                    self.history if command.expected_n else None,
-                    command.events,
-                    claim=command.claim,
-                    by=self.worker.record,
-                )
+                before = self.history if command.expected_n else None
+                result = self.missions.append(self.stream, before, command.events, command.claim)
                 if isinstance(result, Appended):
                     self.history = result.history
                     last = command.events[-1].body
@@ -185,13 +182,11 @@ class Shell:
 
     def call_unbounded(self, view: port.Attempt) -> Reply:
         """Call in this thread for as long as it takes, the lease renewed meanwhile."""
-        if self.heart is not None:
-            self.heart.start(self.stream)
+        self.heart.start(self.stream)
         try:
             return cast("Reply", self.adapter.call(view))
         finally:
-            if self.heart is not None:
-                self.heart.end(self.stream)
+            self.heart.end(self.stream)
 
     def call_bounded(self, view: port.Attempt, deadline_s: float) -> Reply:
         """Call on a thread of its own; past the deadline the call has not ended, only our wait."""

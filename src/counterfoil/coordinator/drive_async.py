@@ -42,7 +42,7 @@ async def _do(shell: Shell, command: Command) -> Happened:
 
 async def _call(shell: Shell, attempt: Attempt) -> Reply:
     adapter = shell.adapter
-    if shell.heart is not None and attempt.deadline_s is None:
+    if attempt.deadline_s is None:
         shell.heart.start(shell.stream)
         try:
             return await _call_now(shell, adapter, attempt)

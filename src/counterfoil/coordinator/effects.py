@@ -24,7 +24,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 RESERVED = frozenset(
-    {"key", "reserve", "preconditions", "tenant", "under", "patience", "wait_if_in_flight"}
+    {
+        "key",
+        "reserve",
+        "preconditions",
+        "tenant",
+        "under",
+        "resource",
+        "node",
+        "patience",
+        "wait_if_in_flight",
+    }
 )
 """Options of ``perform``: an effect's own arguments cannot have these names."""
 

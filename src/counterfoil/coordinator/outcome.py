@@ -11,6 +11,7 @@ from counterfoil.errors import NotRun, OutcomeUnknown, ValueMissing
 from counterfoil.operation.replies import Reason, Status
 
 if TYPE_CHECKING:
+    from counterfoil.operation.events import Verified
     from counterfoil.operation.history import History
     from counterfoil.operation.task import Ended
 
@@ -23,7 +24,8 @@ class Outcome(Generic[R]):
 
     ``attempts`` counts dispatches, ``why`` holds a stable ``code`` and a sentence, ``replayed``
     says that nothing was sent or asked for this call, ``first_at`` is when the operation was
-    recorded. ``cost`` is a decimal string, where the owner or the effect said one.
+    recorded. ``cost`` is a decimal string, where the owner or the effect said one. ``verified`` is
+    what the target showed after a compensation, where it was looked at.
     """
 
     status: Status
@@ -34,6 +36,7 @@ class Outcome(Generic[R]):
     first_at_us: int
     cost: str | None = None
     value_missing: str | None = None
+    verified: Verified | None = None
     _kept: str | None = field(default=None, repr=False)
     _live: object = field(default=None, repr=False)
 
@@ -90,6 +93,7 @@ def outcome_of(operation_id: str, ended: Ended) -> Outcome[object]:
         first_at_us=history.opened_at_us,
         cost=cost,
         value_missing=missing,
+        verified=history.verified,
         _kept=kept,
         _live=ended.live_value if missing is not None else None,
     )

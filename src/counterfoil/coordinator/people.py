@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from counterfoil.coordinator.outcome import Outcome, outcome_of
 from counterfoil.errors import BadInput, OperationNotFound, Refused
 from counterfoil.operation import belief
-from counterfoil.operation.commands import Appended, Claimed
+from counterfoil.operation.commands import Appended, Claimed, Denied
 from counterfoil.operation.events import (
     FORGOTTEN,
     Answered,
@@ -26,7 +26,7 @@ from counterfoil.operation.events import (
     Settled,
 )
 from counterfoil.operation.history import History, advance
-from counterfoil.operation.next_step import known_effect
+from counterfoil.operation.next_step import attempts_since_reopened, known_effect
 from counterfoil.operation.promises import Promises
 from counterfoil.operation.replies import Answer, Code, Reason, Result, Status
 from counterfoil.operation.task import Ended
@@ -122,6 +122,20 @@ class People:
             raise Refused("not_settled", "it is not settled; relay the owner's answer instead")
         return self._append(looked, history, [Corrected(outcome, by, evidence, cost)])
 
+    def cancel(self, looked: Looked, *, by: str, evidence: str) -> Outcome[Any]:
+        """Settle as not run what was recorded, or reopened, and not dispatched since.
+
+        What a mission held for it is free again. Raises ``Refused``.
+        """
+        _check(by, evidence)
+        history = self._fresh(looked)
+        dispatched = history.uncovered or attempts_since_reopened(history)
+        if dispatched or history.settled is not None:
+            raise Refused("dispatched", "it was dispatched or settled; relay the owner's answer")
+        text = f"{by} cancelled it before anything was dispatched: {evidence}"
+        settled = Settled(Status.NOT_RUN, Code.SETTLED_BY_PERSON, text)
+        return self._append(looked, history, [settled])
+
     def worker_dead(self, worker: str, *, by: str, evidence: str) -> list[str]:
         """Declare a worker dead on a person's word, and return the ids of the operations freed.
 
@@ -174,9 +188,9 @@ class People:
             settled = _settlement(history, bodies[0], book.now_us())
             bodies = bodies if settled is None else [*bodies, settled]
         events = [NewEvent(book.new_id(), book.worker_id, body) for body in bodies]
-        result = book.store.append(
-            looked.stream, history, events, claim=claim, by=book.worker_record
-        )
+        result = book.missions.append(looked.stream, history, events, claim)
+        if isinstance(result, Denied):
+            raise Refused(result.code, result.detail)
         if isinstance(result, Claimed):
             raise Refused(
                 "effect_claimed", f"that effect belongs to operation {result.operation_id!r}"

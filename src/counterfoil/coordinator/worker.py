@@ -85,7 +85,7 @@ def _hold(path: Path) -> int:
         raise StoreUnwritable(
             f"{path.parent}: no lock file can be made ({error.strerror}); mend its permissions"
         ) from error
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)  # another's look may hold it for a moment
     return descriptor
 
 

@@ -17,7 +17,13 @@ from counterfoil.mission.errors import (
     ContractError,
     MissionInput,
 )
-from counterfoil.mission.reduce import reduce, retire
+from counterfoil.mission.reduce import find_operation, reduce, retire, retire_settled
+from counterfoil.mission.snapshot import (
+    read_retired,
+    read_snapshot,
+    retired_bytes,
+    snapshot_bytes,
+)
 from counterfoil.mission.state import State, canonical_state_bytes, create_mission
 
 __all__ = [
@@ -37,11 +43,17 @@ __all__ = [
     "action_digest",
     "canonical_state_bytes",
     "create_mission",
+    "find_operation",
     "parse_amount",
     "parse_command",
     "parse_contract",
     "parse_line",
+    "read_retired",
+    "read_snapshot",
     "reduce",
     "retire",
+    "retire_settled",
+    "retired_bytes",
+    "snapshot_bytes",
     "write_amount",
 ]

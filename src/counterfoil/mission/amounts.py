@@ -40,6 +40,18 @@ def parse_amount(text: str) -> Amount:
     return Amount(int(whole + decimals.ljust(_DECIMALS, "0")))
 
 
+def read_sum(text: str) -> Amount:
+    """Read back what ``write_amount`` wrote of an amount or a sum: it may be longer than an input.
+
+    Raises ValueError for anything else.
+    """
+    match = _DECIMAL.fullmatch(text)
+    decimals = (match.group(2) or "") if match is not None else ""
+    if match is None or len(decimals) > _DECIMALS:
+        raise ValueError("no sum of amounts")
+    return Amount(int(match.group(1) + decimals.ljust(_DECIMALS, "0")))
+
+
 def write_amount(amount: Amount) -> str:
     """Write an amount without trailing zeros, exactly; a shortfall has a leading minus."""
     if amount < 0:

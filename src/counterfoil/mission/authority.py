@@ -273,7 +273,12 @@ def _approve(draft: Draft, given: Approval) -> None:
         seq=draft.events + 1,
     )
     draft.approvals = draft.approvals.set(approval.id, approval)
-    words = draft.words.get(approval.operation_id)
+    words = with_word(draft.words.get(approval.operation_id), approval)
+    draft.words = draft.words.set(approval.operation_id, words)
+
+
+def with_word(words: Words | None, approval: Approval) -> Words:
+    """Return what was said of an operation id, with one word more."""
     first = LastWord(approval, None)
     if words is None:
         by_digest: PersistentMap[LastWord] = PersistentMap()
@@ -285,5 +290,4 @@ def _approve(draft: Draft, given: Approval) -> None:
             last=words.last.then(approval),
             by_digest=words.by_digest.set(approval.action_digest, then),
         )
-    words = words._replace(approval_ids=words.approval_ids.set(approval.id, None))
-    draft.words = draft.words.set(approval.operation_id, words)
+    return words._replace(approval_ids=words.approval_ids.set(approval.id, None))

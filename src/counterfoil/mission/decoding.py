@@ -113,7 +113,14 @@ def _finish_run(members: Members) -> Command:
 
 def _terms(outer: Members) -> GrantTerms:
     members = outer.inner("grant")
-    terms = GrantTerms(
+    terms = read_terms(members)
+    members.close()
+    return terms
+
+
+def read_terms(members: Members) -> GrantTerms:
+    """Read the terms of a grant; what else the object holds is the caller's."""
+    return GrantTerms(
         id=members.name("id"),
         subject=members.name("subject"),
         profile=members.constant("profile", PROFILE),
@@ -125,8 +132,6 @@ def _terms(outer: Members) -> GrantTerms:
         can_delegate=members.flag("canDelegate"),
         depth=members.count("depth"),
     )
-    members.close()
-    return terms
 
 
 def _grant(members: Members) -> Command:

@@ -109,6 +109,28 @@ def _apply(draft: Draft, command: Command) -> None:
         runs.apply(draft, command)
 
 
+def find_operation(
+    state: State, operation_id: str, lookup: Lookup | None = None
+) -> Operation | None:
+    """Return an operation of the live state or of the lookup; None where neither has it."""
+    found = state.parts.operations.get(operation_id)
+    if found is None and lookup is not None:
+        retired = lookup.operation(operation_id)
+        found = None if retired is None else retired.operation
+    return found
+
+
+def retire_settled(state: State) -> tuple[State, list[Retired]]:
+    """Take every operation at rest out of the live state, in the order of their ids."""
+    left = []
+    for operation_id, operation in state.parts.operations.items():
+        if operation.dispatched or operation.prepared:
+            continue
+        state, retired = retire(state, operation_id)
+        left.append(retired)
+    return state, left
+
+
 def retire(state: State, operation_id: str) -> tuple[State, Retired]:
     """Take a settled operation out of the live state: give it to the ``lookup`` of ``reduce``.
 

@@ -46,6 +46,13 @@ class Claimed(NamedTuple):
     operation_id: str
 
 
+class Denied(NamedTuple):
+    """The mission does not allow this dispatch: nothing was stored. ``code`` is the fold's."""
+
+    code: str
+    detail: str
+
+
 class Call(NamedTuple):
     """Send the attempt, once."""
 
@@ -90,6 +97,7 @@ Happened = (
     | Appended
     | Moved
     | Claimed
+    | Denied
     | Reply
     | Answer
     | NoAnswer

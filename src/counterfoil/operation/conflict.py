@@ -19,7 +19,16 @@ def differing(stored: Opened, wanted: Opened) -> tuple[str, ...]:
     if stored.args_digest != wanted.args_digest:
         named += _members("arguments", stored.arguments, wanted.arguments)
         named += _members("preconditions", stored.preconditions, wanted.preconditions)
+    if authority(stored) != authority(wanted):
+        named.append("under")
     return tuple(named)
+
+
+def authority(opened: Opened) -> dict[str, str] | None:
+    """What an operation was admitted under, the epoch left out: a run may change hands."""
+    if opened.under is None:
+        return None
+    return {name: value for name, value in opened.under.items() if name != "epoch"}
 
 
 def _members(what: str, stored: str | None, wanted: str | None) -> list[str]:

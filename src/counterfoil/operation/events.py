@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """The operation: one intended external change. JSON texts are RFC 8785."""
+    """The operation: one intended external change. JSON texts are RFC 8785.
+
+    ``under`` says by what authority, where a mission governs it: the mission's id, the run and its
+    epoch, the grant, the resource, and where given the node and the operation it compensates.
+    """
 
     action: str
     owner: str
@@ -26,6 +30,7 @@ class Opened(NamedTuple):
     promises: Mapping[str, object]
     reserve: str | None = None
     own_key: bool = False
+    under: Mapping[str, str] | None = None
 
 
 class Leased(NamedTuple):
@@ -146,6 +151,17 @@ class Corrected(NamedTuple):
     cost: str | None = None
 
 
+class Verified(NamedTuple):
+    """What the target itself showed after a compensation committed: read, not assumed.
+
+    ``answer`` is the JSON text of what the look returned; ``missing`` says why there is none: it
+    raised, or JSON cannot carry what it returned.
+    """
+
+    answer: str | None = None
+    missing: str | None = None
+
+
 FORGOTTEN = "forgotten"
 """The worker of a supposed attempt: every worker before this one, taken together."""
 
@@ -161,6 +177,7 @@ Body = (
     | Supposed
     | Closed
     | Corrected
+    | Verified
 )
 
 KINDS: dict[str, type[Body]] = {
@@ -175,6 +192,7 @@ KINDS: dict[str, type[Body]] = {
     "supposed": Supposed,
     "closed": Closed,
     "corrected": Corrected,
+    "verified": Verified,
 }
 NAMES: dict[type[Body], str] = {body: name for name, body in KINDS.items()}
 

@@ -22,6 +22,7 @@ from counterfoil.operation.events import (
     Replied,
     Settled,
     Supposed,
+    Verified,
 )
 from counterfoil.operation.replies import Code, Reason, Refusal, ReplyKind, Result, Status
 
@@ -101,6 +102,7 @@ class History(NamedTuple):
     reopened_n: int | None = None
     disputed: Reason | None = None
     closed: Closed | None = None
+    verified: Verified | None = None
 
     @property
     def uncovered(self) -> tuple[Attempt, ...]:
@@ -197,14 +199,7 @@ def advance(history: History, event: Event) -> History:
             leases = (*history.leases, _lease(event, body.lease_s))
             return history._replace(n=n, last_at_us=at_us, leases=leases)
         case Excluded():
-            attempts = tuple(
-                a._replace(ended_n=n, ended_at_us=at_us)
-                if a.worker == body.worker and a.ended_n is None
-                else a
-                for a in history.attempts
-            )
-            excluded = (*history.excluded, event)
-            return history._replace(n=n, last_at_us=at_us, attempts=attempts, excluded=excluded)
+            return _excluded(history, event, body)
         case Reopened():
             return history._replace(
                 n=n,
@@ -216,14 +211,8 @@ def advance(history: History, event: Event) -> History:
             )
         case Supposed():
             return _supposed(history, event, body)
-        case Closed():
-            return history._replace(n=n, last_at_us=at_us, closed=body)
-        case Corrected():
-            reason = f"corrected by {body.by}"
-            settled = Settled(body.outcome, Code.SETTLED_BY_PERSON, reason, body.cost)
-            return history._replace(
-                n=n, last_at_us=at_us, settled=settled, settled_n=n, disputed=None, closed=None
-            )
+        case Closed() | Corrected() | Verified():
+            return _found_out(history._replace(n=n, last_at_us=at_us), body)
         case Opened():
             raise ValueError("an operation is opened once")
         case _:
@@ -253,6 +242,39 @@ def _dispatched(history: History, event: Event, body: Dispatched) -> History:
         last_at_us=event.at_us,
         attempts=(*history.attempts, attempt),
         leases=(*history.leases, lease),
+    )
+
+
+def _found_out(history: History, body: Closed | Corrected | Verified) -> History:
+    """What people decided, or read at the target, after the fact."""
+    match body:
+        case Closed():
+            return history._replace(closed=body)
+        case Corrected():
+            reason = f"corrected by {body.by}"
+            settled = Settled(body.outcome, Code.SETTLED_BY_PERSON, reason, body.cost)
+            return history._replace(
+                settled=settled, settled_n=history.n, disputed=None, closed=None
+            )
+        case Verified():
+            return history._replace(verified=body)
+        case _:
+            assert_never(body)
+
+
+def _excluded(history: History, event: Event, body: Excluded) -> History:
+    """The exclusion of a sender is the end of each of its attempts that has none."""
+    attempts = tuple(
+        a._replace(ended_n=event.n, ended_at_us=event.at_us)
+        if a.worker == body.worker and a.ended_n is None
+        else a
+        for a in history.attempts
+    )
+    return history._replace(
+        n=event.n,
+        last_at_us=event.at_us,
+        attempts=attempts,
+        excluded=(*history.excluded, event),
     )
 
 

@@ -6,6 +6,7 @@ share no code with it beyond the record's types (coordinator, "The one decision"
 
 from __future__ import annotations
 
+import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -255,7 +256,7 @@ def send_again(
         return None
     if not belief.may_send_again(history, promises, now.now_us, policy.ends_within_s):
         return None
-    known = [now.end_known_at_s.get(a.number, now.monotonic_s) for a in in_doubt]
+    known = [now.end_known_at_s.get(a.number, -math.inf) for a in in_doubt]  # inf: no end yet
     due = max(known) + policy.resend_delay_s * 2 ** (len(history.sent) - 1)
     if now.monotonic_s < due:
         return Wait(due, why_in_doubt(history, policy, now))

@@ -48,11 +48,20 @@ def effect_to_claim(events: tuple[NewEvent, ...]) -> str | None:
 
 
 def check_reopening(history: History | None, stream: StreamId) -> None:
-    """Raise ``Refused`` unless the operation is settled as not run and undisputed."""
+    """Raise ``Refused`` unless the operation is settled as not run and undisputed.
+
+    Where a person corrected it, the trail must hold no effect either: it would settle it at once.
+    """
     settled = None if history is None or history.disputed else history.settled
     if settled is None or settled.outcome is not Status.NOT_RUN:
         raise Refused(
             "not_retryable",
             f"operation {stream.operation_id!r} is not settled as not run; "
             "only an operation that left no effect can be tried again",
+        )
+    if history is not None and (history.confirmed is not None or history.found is not None):
+        raise Refused(
+            "not_retryable",
+            f"the owner reported an effect of operation {stream.operation_id!r} before it was "
+            "corrected; make the change again as a new operation",
         )

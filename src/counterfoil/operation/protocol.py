@@ -17,6 +17,7 @@ from counterfoil.errors import (
     OperationConflict,
     OperationInFlight,
     OperationNotFound,
+    Refused,
     StoreError,
 )
 from counterfoil.limits import LEASE_MARGIN_S
@@ -27,6 +28,7 @@ from counterfoil.operation.commands import (
     Call,
     Claimed,
     Command,
+    Denied,
     Happened,
     Load,
     Pause,
@@ -57,9 +59,11 @@ from counterfoil.operation.next_step import (
     Done,
     HandOver,
     Moment,
+    Policy,
     Settle,
     Step,
     Wait,
+    attempts_since_reopened,
     next_step,
     why_in_doubt,
 )
@@ -135,6 +139,7 @@ class _Carrier:
     claimed_by: str | None = None
     live_value: object = None
     acted: bool = False
+    denied: bool = False
 
     def run(self) -> Carrying:
         """Carry; a store that fails after a dispatch leaves it unknown, never committed."""
@@ -155,7 +160,7 @@ class _Carrier:
         while True:
             events, view = self.view()
             self.note_ends(view)
-            step = next_step(view, self.promises(view), self.task.policy, self.moment())
+            step = next_step(view, self.promises(view), self.policy, self.moment())
             match step:
                 case _ if self.stopped or isinstance(step, Settle | Done):
                     if (yield from self.settle(step, events)):
@@ -265,9 +270,19 @@ class _Carrier:
             case Claimed():
                 self.claimed_by = result.operation_id
                 return False
+            case Denied():
+                self.note_denial(result)
+                return False
             case _:
                 yield from self.load()
                 return False
+
+    def note_denial(self, denial: Denied) -> None:
+        """Without authority for one more attempt, keep what was seen; without any, refuse all."""
+        _, view = self.view()
+        if self.denied or not attempts_since_reopened(view):
+            raise Refused(denial.code, denial.detail)
+        self.denied = True
 
     def event(self, body: Body, token: int | None = None, *, takes: bool = False) -> NewEvent:
         return NewEvent(self.task.new_id(), self.task.worker, body, token, takes)
@@ -405,6 +420,12 @@ class _Carrier:
             yield from self.load()
 
     # --- small things ----------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """How far to go; no further than the attempts there are, once another was denied."""
+        policy = self.task.policy
+        return policy._replace(attempts_max=1) if self.denied else policy
 
     def promises(self, history: History) -> Promises:
         stored = history.opened.promises

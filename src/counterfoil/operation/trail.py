@@ -58,8 +58,18 @@ def record_of(stream: StreamId, history: History) -> Record:
             for lease in history.leases
         ),
         reservation=_reservation(history, outcome),
-        extra={} if history.disputed is None else {"disputed": str(history.disputed)},
+        extra=_said_besides(history),
     )
+
+
+def _said_besides(history: History) -> dict[str, object]:
+    """What the record's own members have no place for."""
+    said: dict[str, object] = {}
+    if history.disputed is not None:
+        said["disputed"] = str(history.disputed)
+    if history.opened.under is not None and "compensates" in history.opened.under:
+        said["compensates"] = history.opened.under["compensates"]
+    return said
 
 
 def outcome_now(history: History) -> Outcome:

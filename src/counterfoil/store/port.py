@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from counterfoil.store.mission_log import MissionStore
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from counterfoil.operation.history import History
     from counterfoil.operation.identity import StreamId
     from counterfoil.store.chain import LogEntry
+    from counterfoil.store.mission_log import Beside
 
 EVENT_VERSION = 1
 """The version written with every event's payload."""
@@ -45,7 +48,7 @@ class Row(NamedTuple):
     version: int
 
 
-class Store(Protocol):
+class Store(MissionStore, Protocol):
     """A durable log. Every method raises ``errors.StoreError`` if the engine fails.
 
     An append is durable when it returns. After a failed write or sync the store refuses all that
@@ -68,11 +71,13 @@ class Store(Protocol):
         *,
         claim: str | None,
         by: WorkerRecord,
+        beside: Beside | None = None,
     ) -> Appended | Moved | Claimed:
         """Append all of ``events`` in one durable transaction, if the stream is still ``before``.
 
         Appending the same event ids twice is one append. ``claim`` is the owner's effect id that
-        becomes this operation's own.
+        becomes this operation's own. ``beside`` are lines of a mission that are stored in the same
+        transaction, if that mission too is where they expect it; else the answer is ``Moved``.
         """
         ...
 

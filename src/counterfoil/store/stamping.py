@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from counterfoil.operation.identity import StreamId
+    from counterfoil.store.mission_log import Line
 
 
 class Head(NamedTuple):
@@ -31,6 +32,11 @@ class Head(NamedTuple):
 
 NOTHING_YET = Head(0, 0, GENESIS)
 """Where an empty log stands."""
+
+
+def head_after(entries: Sequence[LogEntry]) -> Head:
+    """Return where the log stands after these entries."""
+    return Head(entries[-1].seq, entries[-1].at_us, entries[-1].chained)
 
 
 def stamp(
@@ -85,6 +91,32 @@ def stamp(
         history = begin(event) if history is None else advance(history, event)
     assert history is not None
     return entries, history
+
+
+def stamp_lines(
+    stream: StreamId, version: int, lines: Sequence[Line], head: Head, worker: str
+) -> list[LogEntry]:
+    """Return the entries of a mission's lines that follow line ``version`` and the log's head.
+
+    The first is stamped ``head.at_us + 1``, as ``Beside.lines`` was told.
+    """
+    names = (stream.namespace, stream.tenant, stream.operation_id)
+    seq, at_us, chained = head
+    n, entries = version, []
+    for line in lines:
+        seq, at_us, n = seq + 1, at_us + 1, n + 1
+        digest = payload_digest(line.payload)
+        event_id, kind, text = line
+        chained = link(
+            chained, seq, names, n, event_id, kind, EVENT_VERSION, at_us, worker, None, digest
+        )
+        entries.append(
+            LogEntry(
+                seq, *names, n, event_id, kind, EVENT_VERSION, at_us, worker, None, digest, text,
+                chained,
+            )
+        )  # fmt: skip
+    return entries
 
 
 def row_of(stream: StreamId, history: History) -> Row:

@@ -37,9 +37,39 @@ CREATE TABLE operations (
 CREATE INDEX operations_unsettled ON operations (namespace, changed_at_us)
     WHERE status IN ('unknown', 'disputed');
 
+-- A mission's head is one row: its fold is serial. The snapshot is the state after snapshot_n
+-- lines; line snapshot_n of the log says its digest.
+CREATE TABLE missions (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT NOT NULL,
+    mission_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    snapshot_n INTEGER,
+    snapshot BLOB,
+    UNIQUE (namespace, mission_id)
+) STRICT;
+
+-- Operations at rest that have left a mission's live state, and the approvals that left with them.
+CREATE TABLE missions_left (
+    mission INTEGER NOT NULL REFERENCES missions (id),
+    operation_id TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    PRIMARY KEY (mission, operation_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE missions_left_approvals (
+    mission INTEGER NOT NULL REFERENCES missions (id),
+    approval_id TEXT NOT NULL,
+    operation_id TEXT NOT NULL,
+    PRIMARY KEY (mission, approval_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE log (
     seq INTEGER PRIMARY KEY,
-    operation INTEGER NOT NULL REFERENCES operations (id),
+    operation INTEGER REFERENCES operations (id),
+    mission INTEGER REFERENCES missions (id),
     n INTEGER NOT NULL,
     event_id BLOB NOT NULL,
     kind TEXT NOT NULL,
@@ -50,8 +80,11 @@ CREATE TABLE log (
     digest BLOB NOT NULL,
     payload TEXT,
     chained BLOB NOT NULL,
-    UNIQUE (operation, n)
+    UNIQUE (operation, n),
+    CHECK ((operation IS NULL) <> (mission IS NULL))  -- each event is in one stream
 ) STRICT;
+
+CREATE UNIQUE INDEX log_missions ON log (mission, n) WHERE mission IS NOT NULL;
 
 -- (owner, effect id) is one operation's own: a second one that finds it is parked.
 CREATE TABLE claims (
