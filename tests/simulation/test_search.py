@@ -1,0 +1,46 @@
+"""The whole search, as far as its bounds go: nothing is wrong, and what was seen is counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from counterfoil.operation.replies import Status
+from counterfoil.simulate.explore import search
+from counterfoil.simulate.plans import Plan, plans
+from counterfoil.simulate.space import Space
+from counterfoil.simulate.timeline import timeline
+
+
+def ids(found: tuple[Plan, ...]) -> list[str]:
+    return [plan.name for plan in found]
+
+
+def check(plan: Plan) -> None:
+    space = Space(plan.owner, plan.bounds)
+    found = search(space)
+    print(f"{plan.name}: {found.states} states, {found.transitions} transitions")
+    assert found.wrong is None, timeline(space, found)
+    settled = {space.streams[number].outcome for number in range(len(space.streams))}
+    assert {None, Status.COMMITTED, Status.NOT_RUN} == settled  # the search came to an end of each
+
+
+ONE = plans(1, full=False)
+
+
+@pytest.mark.parametrize("plan", ONE, ids=ids(ONE))
+def test_one_worker_leaves_at_most_one_effect_and_a_true_outcome(plan: Plan) -> None:
+    check(plan)
+
+
+TWO = plans(2, full=False)
+
+
+@pytest.mark.parametrize("plan", TWO, ids=ids(TWO))
+def test_two_workers_leave_at_most_one_effect_and_a_true_outcome(plan: Plan) -> None:
+    check(plan)
+
+
+def test_a_carrying_that_is_built_again_wants_what_the_first_one_wanted() -> None:
+    space = Space(ONE[1].owner, ONE[1].bounds)
+    assert search(space).states == search(space).states
+    assert search(space).states == search(Space(ONE[1].owner, ONE[1].bounds)).states
