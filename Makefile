@@ -6,7 +6,7 @@ FIELD_READY := .venv/field/.ready
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench test-strace corpus lock format clean
+.PHONY: help demo test check bench test-strace corpus diagrams lock format clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,8 +47,11 @@ $(FIELD_READY): requirements/field.txt | $(READY)
 	@touch $@
 
 .PHONY: field-zombie
-field-zombie: $(READY) $(FIELD_READY) ## other people's libraries through core and zombie; ~7 minutes
+field-zombie: $(READY) $(FIELD_READY) ## other people's libraries through core and zombie; ~8 minutes
 	@$(BIN)/python -m bench.field.run
+
+diagrams: $(READY) ## draw docs/lifecycle.svg anew from the tables
+	@$(BIN)/python docs/draw_lifecycle.py
 
 format: $(READY) ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix
@@ -56,7 +59,7 @@ format: $(READY) ## apply the formatter and the safe fixes
 
 lock: ## pin requirements anew, with hashes and without an address
 	@$(PYTHON) -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet pip-tools
-	@cd requirements && for name in run dev; do ../.venv/lock/bin/pip-compile --quiet --upgrade \
+	@cd requirements && for name in run dev field; do ../.venv/lock/bin/pip-compile --quiet --upgrade \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	  --strip-extras --no-header --output-file $$name.txt $$name.in; done
 

@@ -33,9 +33,13 @@ from counterfoil.simulate.timeline import timeline
 from counterfoil.simulate.world import Bounds, owner_named
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from .conftest import RuleIsNeeded
+    from counterfoil.simulate.deletions import Deletion
+    from counterfoil.simulate.world import Owner
+
+    RuleIsNeeded = Callable[[Owner, Bounds, str, tuple[Deletion, ...], str], None]
 
 ALONE = Bounds(attempts=1, ticks=0, crashes=0)
 TIMED_OUT = "w0 starts; w0 appends; a1 is written; a1 times out; w0 appends"

@@ -321,7 +321,7 @@ def _answered(history: History, event: Event, body: Answered) -> History:
         if attempts and body.effect_id not in history.baseline:
             disputed = disputed or _contradiction(history, body)
     elif body.basis is not None:
-        if history.settled is not None and history.settled.outcome is Status.COMMITTED:
+        if contradicts_commit(history, body):
             text = "the owner no longer holds the effect that was settled"
             disputed = disputed or Reason(Code.DISPUTED, text)
         attempts = tuple(
@@ -334,6 +334,20 @@ def _answered(history: History, event: Event, body: Answered) -> History:
         attempts=attempts,
         answers=(*history.answers, event),
         disputed=disputed,
+    )
+
+
+def contradicts_commit(history: History, body: Answered) -> bool:
+    """Whether an absent answer says that a settled effect is gone.
+
+    Only the owner's final word does, and only to a question that began after the settlement: an
+    older answer knows nothing of it (T6), and a read may lag.
+    """
+    return (
+        history.settled is not None
+        and history.settled.outcome is Status.COMMITTED
+        and body.says_final
+        and body.asked_after >= (history.settled_n or 0)
     )
 
 

@@ -33,7 +33,9 @@ def row(set_name: str, got: str, verdict: str = "pass") -> dict[str, Any]:
     return {"set": set_name, "id": "a-scenario", "got": got, "verdict": verdict}
 
 
-def measured(field: ModuleType, expected: str, *rows: dict[str, Any], version: str | None = "1"):
+def measured(
+    field: ModuleType, expected: str, *rows: dict[str, Any], version: str | None = "1"
+) -> Any:
     entry = field.Entry("some", None, None, "as it comes", field.Expected(expected))
     return field.Measured(entry, version, field.rows_of({"rows": list(rows)}))
 
