@@ -81,7 +81,7 @@ class Head:
         self.store, self.stream = store, stream
         self.by, self.new_id = by, new_id
         self.distrusted = False
-        self.at = self._loaded(None)
+        self.at = loaded(store, stream)
 
     @classmethod
     def create(
@@ -124,29 +124,32 @@ class Head:
 
     def refresh(self) -> State:
         """Take in what other processes have appended; return the state."""
-        if self.distrusted or self.store.version(self.stream) != self.at.version:
-            found = self._loaded(self.at)
+        if self.distrusted:
+            self.at, self.distrusted = rebuilt(self.store, self.stream), False
+        elif self.store.version(self.stream) != self.at.version:
+            found = loaded(self.store, self.stream, self.at)
             if found.version >= self.at.version:
                 self.at = found
         return self.at.state
 
-    # --- reading ---------------------------------------------------------------------------------
 
-    def _loaded(self, known: At | None) -> At:
-        for _ in range(0 if self.distrusted else TRIES):
-            start = known
-            snapshot = self.store.snapshot(self.stream)
-            if snapshot is not None and (start is None or start.snapshot_n < snapshot.n):
-                start = believed(self.store, self.stream, snapshot)
-            if start is None:
-                break
-            try:
-                return followed(self.store, self.stream, start)
-            except Distrusted:
-                continue  # a snapshot was written meanwhile; or else what is kept is damaged
-        found = rebuilt(self.store, self.stream)
-        self.distrusted = False
-        return found
+def loaded(store: MissionStore, stream: StreamId, known: At | None = None) -> At:
+    """Return a mission as the log has it now, from the last snapshot if that can be believed.
+
+    ``known`` is where this process stands already. Raises ``StoreCorrupt``.
+    """
+    for _ in range(TRIES):
+        start = known
+        snapshot = store.snapshot(stream)
+        if snapshot is not None and (start is None or start.snapshot_n < snapshot.n):
+            start = believed(store, stream, snapshot)
+        if start is None:
+            break
+        try:
+            return followed(store, stream, start)
+        except Distrusted:
+            continue  # a snapshot was written meanwhile; or else what is kept is damaged
+    return rebuilt(store, stream)
 
 
 def believed(store: MissionStore, stream: StreamId, snapshot: Snapshot) -> At | None:
