@@ -38,7 +38,7 @@ class Archive:
     def put_away(self, state: State) -> State:
         state, left = retire_settled(state)
         for retired in left:
-            self.bodies[retired.operation_id] = retired_bytes(retired, state.parts.contract)
+            self.bodies[retired.operation_id] = retired_bytes(retired)
         return read_snapshot(snapshot_bytes(state))
 
     def all(self) -> list[Retired]:

@@ -44,6 +44,9 @@ def run(argv: list[str]) -> int:
     0: all allowed. 1: one denied, or with ``--strict`` one with an advisory. 2: one malformed, or
     an input that cannot be used, which is said on the error stream.
     """
+    if sys.stdout is None:
+        _complain("standard output is closed; open it, or nobody hears the answer")
+        return UNUSABLE
     try:
         options = parse_options(argv)
         report = _Report(options)
@@ -52,14 +55,18 @@ def run(argv: list[str]) -> int:
         sys.stdout.flush()
     except BadInput as error:
         _complain(str(error))
+        _drop_output()
         return UNUSABLE
     except KeyboardInterrupt:
         _complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output left. Python would complain when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # the reader of our output left
         return BROKEN_PIPE
+    except OSError as error:
+        _complain(f"standard output: {_reason(error)}; the answers are not complete")
+        _drop_output()
+        return UNUSABLE
     return report.exit_code
 
 
@@ -92,6 +99,8 @@ def _judge_path(path: str, report: _Report, *, alone: bool) -> None:
     """
     try:
         if path == STDIN:
+            if sys.stdin is None:
+                raise BadInput("standard input is closed; give it a stream of records")
             _judge_lines(sys.stdin.buffer, path, report, flush=True)
         elif os.path.isdir(path):  # noqa: PTH112 - pathlib costs a third of Python's own start
             _judge_folder(path, report)
@@ -100,7 +109,7 @@ def _judge_path(path: str, report: _Report, *, alone: bool) -> None:
                 _judge_lines(stream, path, report)
         else:
             _judge_file(path, report, alone=alone)
-    except BrokenPipeError:
+    except (BrokenPipeError, BadInput):
         raise
     except OSError as error:
         report.cannot_use(error.filename or path, _reason(error))
@@ -155,7 +164,7 @@ def _judge_lines(stream: BinaryIO, path: str, report: _Report, *, flush: bool = 
             _skip_line(stream)
         report.add(report.judge(line), number)
         if flush:
-            sys.stdout.flush()
+            _flush()
     if not number:
         report.cannot_use(path, "holds no record; nothing was judged")
 
@@ -173,7 +182,7 @@ class _Report:
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._write = sys.stdout.write
+        self._write = _write
         self._denied = self._unusable = False
         self._path: str | None = None
         self._place = ""
@@ -213,7 +222,7 @@ class _Report:
     def cannot_use(self, path: str, problem: str) -> None:
         """Say that an input was not judged, after all that was."""
         self._unusable = True
-        sys.stdout.flush()
+        _flush()
         _complain(f"{escaped(path)}: {problem}")
 
     def _write_json(self, answer: Verdict | Malformed, line: int) -> None:
@@ -268,7 +277,45 @@ def _reason(error: OSError) -> str:
     return f"{problem}; check the path and its permissions"
 
 
+def _write(text: str) -> None:
+    """Say something. Raises BadInput where the output takes no more."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _full(error) from None
+
+
+def _flush() -> None:
+    """Say what is due now. Raises BadInput where the output takes no more."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _full(error) from None
+
+
+def _full(error: OSError) -> BadInput:
+    problem = (error.strerror or "cannot be written").lower()
+    return BadInput(f"standard output: {problem}; the answers are not complete")
+
+
+def _drop_output() -> None:
+    """What is still buffered has nowhere to go, and Python would complain when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        pass
+    else:
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(message: str) -> None:
+    if sys.stderr is None:
+        return
     text = f"counterfoil verify: {message}\n"
     sys.stderr.write(text.encode("ascii", "backslashreplace").decode("ascii"))
 

@@ -128,7 +128,7 @@ def audit_mission(store: Store, stream: StreamId) -> Iterator[Fault]:
     gone = {} if whole.archive is None else whole.archive.operations
     for operation_id, retired in gone.items():
         left = store.left(stream, operation_id)
-        body = retired_bytes(retired, whole.state.parts.contract)
+        body = retired_bytes(retired)
         if left is None or left.body != body or left.n > whole.version:
             text = f"what is kept of {operation_id!r} is not what its lines say"
             yield Fault("left_disagrees", text, None, mission_id)

@@ -277,10 +277,10 @@ class Batch:
         state, left = retire_settled(self.then.state)
         body, n = snapshot_bytes(state), self.then.version + 1
         self.snapshot = Snapshot(n, body, hashlib.sha256(body).digest())
-        contract, archive = state.parts.contract, self.then.archive
+        archive = self.then.archive
         gone = {} if archive is None else dict(archive.operations)
         gone |= {each.operation_id: each for each in left}
-        self.left = [_left(each, n, retired_bytes(each, contract)) for each in gone.values()]
+        self.left = [_left(each, n, retired_bytes(each)) for each in gone.values()]
         self.then = At(n, state, n, None)
         said = encode({"sha256": self.snapshot.digest.hex()})
         return Line(self._head.new_id(), SNAPSHOTTED, said)

@@ -257,19 +257,24 @@ def plain(parts: Parts) -> dict[str, Json]:
         "stopped": _stop(parts.stopped),
         "runs": _plain_table(parts.runs, _run),
         "grants": _plain_table(parts.grants, _grant),
-        "approvals": _plain_table(parts.approvals, _approval),
-        "operations": _plain_table(parts.operations, _operation),
-        "attempts": _plain_attempts(parts),
+        **plain_operations(parts.operations, parts.approvals),
         "graphs": _plain_table(parts.graphs, _graph),
         "triggers": _plain_table(parts.triggers, _trigger),
     }
 
 
-def _plain_attempts(parts: Parts) -> dict[str, Json]:
+def plain_operations(
+    operations: Mapping[str, Operation], approvals: Mapping[str, Approval]
+) -> dict[str, Json]:
+    """Return the members that say what operations are, as plain JSON values."""
     return {
-        attempt.id: _attempt(attempt, operation_id)
-        for operation_id, operation in parts.operations.items()
-        for attempt in operation.attempts
+        "approvals": {key: _approval(approval) for key, approval in approvals.items()},
+        "operations": {key: _operation(operation) for key, operation in operations.items()},
+        "attempts": {
+            attempt.id: _attempt(attempt, operation_id)
+            for operation_id, operation in operations.items()
+            for attempt in operation.attempts
+        },
     }
 
 

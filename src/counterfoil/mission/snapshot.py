@@ -11,8 +11,6 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
-import rfc8785
-
 from counterfoil.mission import rendering
 from counterfoil.mission.amounts import Amount, read_sum
 from counterfoil.mission.authority import with_word
@@ -52,9 +50,7 @@ from counterfoil.mission.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from counterfoil.mission.contract import Contract
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 V = TypeVar("V")
 
@@ -64,7 +60,10 @@ class SnapshotError(MissionInput):
 
 
 def snapshot_bytes(state: State) -> bytes:
-    """Return a state as one line of RFC 8785 JSON and a newline; ``read_snapshot`` undoes it."""
+    """Return a state as one line of JSON and a newline; ``read_snapshot`` undoes it.
+
+    Equal states give equal bytes.
+    """
     parts = state.parts
     busy: dict[str, Json] = {
         run_id: {name: str(node.busy) for name, node in run.nodes.items() if node.busy}
@@ -75,24 +74,24 @@ def snapshot_bytes(state: State) -> bytes:
         "links": _links_of(parts.operations),
         "busy": busy,
     }
-    return rfc8785.dumps(kept) + b"\n"
+    return _written(kept)
 
 
-def retired_bytes(retired: Retired, contract: Contract) -> bytes:
+def retired_bytes(retired: Retired) -> bytes:
     """Return a retired operation as one line of JSON; ``read_retired`` undoes it."""
-    operation_id, operation = retired.operation_id, retired.operation
-    parts = Parts(
-        contract,
-        operations=_map([(operation_id, operation)]),
-        approvals=_map((approval.id, approval) for approval in retired.approvals),
-    )
-    plain = rendering.plain(parts)
-    kept: dict[str, Json] = {name: plain[name] for name in ("operations", "attempts", "approvals")}
-    kept["links"] = _links_of(parts.operations)
-    return rfc8785.dumps(kept) + b"\n"
+    operations = {retired.operation_id: retired.operation}
+    approvals = {approval.id: approval for approval in retired.approvals}
+    kept = rendering.plain_operations(operations, approvals)
+    kept["links"] = _links_of(operations)
+    return _written(kept)
 
 
-def _links_of(operations: PersistentMap[Operation]) -> dict[str, Json]:
+def _written(kept: dict[str, Json]) -> bytes:
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode() + b"\n"
+
+
+def _links_of(operations: Mapping[str, Operation]) -> dict[str, Json]:
     return {
         operation_id: {
             "nodes": list(operation.links.nodes),

@@ -304,6 +304,9 @@ def _replied(history: History, event: Event, body: Replied) -> History:
     n, at_us = event.n, event.at_us
     index = body.attempt - 1  # attempts are numbered from 1, without a gap
     before = history.attempts[index]
+    if not body.ended and before.reply is not None:
+        # The call returned while its time-out was on the way to the store: what came back stands.
+        return history._replace(n=n, last_at_us=at_us)
     if body.ended and before.ended_n is None:
         after = before._replace(reply=body, replied_at_us=at_us, ended_n=n, ended_at_us=at_us)
     else:

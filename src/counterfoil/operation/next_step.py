@@ -207,9 +207,10 @@ def attempts_since_reopened(history: History) -> tuple[Attempt, ...]:
 
 def key_to_send(history: History, promises: Promises) -> str:
     """The operation's key; a later one only where a recorded refusal has spent it."""
-    if not promises.replays_refusals or history.reopened == 0:
+    refusals = sum(attempt.refused for attempt in history.attempts)
+    if not promises.replays_refusals or history.reopened == 0 or refusals == 0:
         return history.opened.key
-    return key_after_refusal(history.opened.key, history.reopened + 1)
+    return key_after_refusal(history.opened.key, refusals + 1)
 
 
 def why_not_run(last: Attempt, attempts: int) -> Reason:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from counterfoil.operation import belief, next_step, protocol, takeover
 from counterfoil.operation.identity import key_after_refusal
+from counterfoil.operation.promises import Promises
 from counterfoil.operation.replies import Code, Reason, Status
 from counterfoil.operation.takeover import Standing
 from counterfoil.simulate import around
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from counterfoil.operation.belief import Question
     from counterfoil.operation.commands import Command, Sent
     from counterfoil.operation.history import Attempt, History, Lease
-    from counterfoil.operation.promises import Promises
     from counterfoil.operation.replies import Answer
     from counterfoil.simulate.space import Space
     from counterfoil.simulate.world import Page, Request, World
@@ -70,7 +70,9 @@ def _says_final(answer: Answer, promises: Promises) -> bool:  # noqa: ARG001
     return answer.says_final
 
 
-def _settles_some_time(attempt: Attempt, question: Question, promises: Promises) -> bool:  # noqa: ARG001
+def _settles_some_time(*given: object) -> bool:
+    promises = given[-1]
+    assert isinstance(promises, Promises)
     return promises.settles_within_s is not None
 
 
@@ -142,7 +144,7 @@ def _refused_is_known(history: History) -> next_step.Settle | None:
     return _known_effect(history)
 
 
-def _keeps_its_lease(carrier: object, step: object) -> Generator[Command, Sent, bool]:  # noqa: ARG001
+def _keeps_its_lease(*_: object) -> Generator[Command, Sent, bool]:
     yield from ()
     return True
 

@@ -16,7 +16,7 @@ from counterfoil.operation.promises import Fences, Promises
 from counterfoil.simulate.carrying import Remembered
 
 if TYPE_CHECKING:
-    from counterfoil.operation.replies import Answer, NoAnswer
+    from counterfoil.operation.replies import Answer
 
 TICK_S = 100
 """Seconds of one step of time."""
@@ -95,15 +95,11 @@ class Phase(IntEnum):
 
 
 class Worker(NamedTuple):
-    """A process that may send: its carrying, by number, and an answer on its way back to it.
-
-    ``remembered`` is what it knows from the carryings before.
-    """
+    """A process that may send: its carrying, by number, and what it knows from those before."""
 
     phase: Phase = Phase.IDLE
     carrying: int = -1
     runs: int = 0
-    answer: Answer | NoAnswer | None = None
     remembered: Remembered = Remembered()
 
 

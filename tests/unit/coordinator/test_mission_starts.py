@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 import counterfoil as cf
-from counterfoil.coordinator import mission_head
+from counterfoil.coordinator import effects, mission_head
 from counterfoil.coordinator.audit import audit
 from counterfoil.coordinator.book import Book
 from counterfoil.coordinator.clock import SystemClock
@@ -130,7 +130,8 @@ def test_a_snapshot_that_the_log_does_not_vouch_for_is_not_believed(
     with opened(path) as book:
         grant = book.mission.run("r").granted("g")
         assert book.resume("o-3").status is Status.COMMITTED
-        carry(book, cf.coordinator.effects.registered("change"), grant, range(20, 24))  # type: ignore[attr-defined]
+        change: Any = effects.registered("change")
+        carry(book, change, grant, range(20, 24))
         assert money(book) == ("7.5", "0")
         assert list(audit(book.store)) == []
 

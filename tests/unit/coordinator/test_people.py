@@ -149,3 +149,28 @@ def test_an_owner_that_knows_no_keys_is_asked_first_and_old_effects_are_no_answe
     service.answers = [cf.present(effect_id="new-one")]
     assert book.perform(effect, "o-1").status == "committed"
     assert trail(book)["ownerEffects"] == [{"id": "new-one"}]
+
+
+def test_what_the_owner_confirmed_is_not_tried_again_after_a_correction(
+    book: cf.Book, service: Service
+) -> None:
+    book.perform(declare(service), "o-1")
+    book.people.correct(book.people.look("o-1"), cf.Status.NOT_RUN, **WHO)
+    before = sum(1 for _ in book.store.log())
+    with pytest.raises(cf.Refused) as caught:
+        book.retry("o-1")
+    assert caught.value.code == "not_retryable"
+    assert sum(1 for _ in book.store.log()) == before
+    assert len(service.calls) == 1
+
+
+def test_what_was_recorded_and_never_dispatched_can_be_cancelled(
+    book: cf.Book, service: Service
+) -> None:
+    service.answers = [cf.unknown()] * 9
+    effect = declare(service, knows_keys=False)
+    assert book.perform(effect, "o-1").status == "unknown"
+    outcome = book.people.cancel(book.people.look("o-1"), **WHO)
+    assert (outcome.status, outcome.attempts) == ("not_run", 0)
+    assert service.calls == []
+    assert trail(book)["reported"] == {"outcome": "not_run"}
