@@ -51,6 +51,8 @@ def basis_of_belief(
     """
     if answer.result is not Result.ABSENT or view_is_partial(answer):
         return None
+    if history.settled_n is not None and question.asked_after < history.settled_n:
+        return None  # it is older than what is known
     in_doubt = attempts_in_doubt(history, question)
     found = [basis_for(attempt, question, answer, promises) for attempt in in_doubt]
     if None in found:
@@ -147,7 +149,9 @@ def may_send_again(
         return False
     if promises.key_retention_s is None:
         return True
-    return inside_retention(in_doubt, promises, now_us, ends_within_s)
+    # A clock that was set back makes nothing younger than the last stamp in the store.
+    latest_us = max(now_us, history.last_at_us)
+    return inside_retention(in_doubt, promises, latest_us, ends_within_s)
 
 
 def inside_retention(

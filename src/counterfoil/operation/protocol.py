@@ -54,6 +54,7 @@ from counterfoil.operation.events import (
 )
 from counterfoil.operation.history import Attempt, History, advance, begin
 from counterfoil.operation.next_step import (
+    DEDUPLICATED,
     Ask,
     Dispatch,
     Done,
@@ -313,7 +314,7 @@ class _Carrier:
         self.acted = True
         assert self.history is not None
         attempt = self.history.attempts[-1]
-        reply = yield from self.look_before_sending(attempt)
+        reply = yield from self.look_before_sending(attempt, step.basis)
         sent_at_us = None
         if reply is None:
             sent_at_us = self.now_us
@@ -323,11 +324,17 @@ class _Carrier:
         self.live_value = reply.value if reply.kind is ReplyKind.CONFIRMED else None
         self.seen.append(replied(attempt.number, reply, sent_at_us))
 
-    def look_before_sending(self, attempt: Attempt) -> Generator[Command, Sent, Reply | None]:
+    def look_before_sending(
+        self, attempt: Attempt, basis: str
+    ) -> Generator[Command, Sent, Reply | None]:
         """The look before the first byte: it narrows a gap and licenses nothing."""
         left_s = self.lease_taken_at_s + self.task.lease_s - self.monotonic_s
         if left_s < (attempt.deadline_s or 0.0) + LEASE_MARGIN_S:
             return not_sent("too little of its lease was left")
+        history = self.history
+        if basis == DEDUPLICATED and history is not None and not self.may_send_again(history):
+            # A retention window runs on while a decision waits for its commit.
+            return not_sent("the owner may soon forget its key")
         if self.task.promises.fences is Fences.BY_LEASE:
             # Compared, never adopted: a frozen worker that adopts has un-fenced itself (T2).
             current = yield from self.do(ReadToken())
@@ -426,6 +433,11 @@ class _Carrier:
         """How far to go; no further than the attempts there are, once another was denied."""
         policy = self.task.policy
         return policy._replace(attempts_max=1) if self.denied else policy
+
+    def may_send_again(self, history: History) -> bool:
+        return belief.may_send_again(
+            history, self.promises(history), self.now_us, self.task.policy.ends_within_s
+        )
 
     def promises(self, history: History) -> Promises:
         stored = history.opened.promises

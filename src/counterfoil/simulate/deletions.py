@@ -214,6 +214,10 @@ KEY_UNTIL_REFUSED = Deletion(
 PAUSE_OF_THE_RESENDER = Deletion(
     "inside_retention: without the pause", ((belief, "inside_retention", _without_the_pause),)
 )
+LOOK_AT_THE_WINDOW = Deletion(
+    "a retention window is looked at again before the first byte",
+    ((protocol._Carrier, "may_send_again", lambda *_: True),),  # noqa: SLF001
+)
 
 DELETIONS = (
     EVERY_ATTEMPT_NOW,
@@ -240,5 +244,6 @@ DELETIONS = (
     TOKEN_IS_NOT_ADOPTED,
     KEY_UNTIL_REFUSED,
     PAUSE_OF_THE_RESENDER,
+    LOOK_AT_THE_WINDOW,
 )
 """Every rule that can be taken out by name."""
