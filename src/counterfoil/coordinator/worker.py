@@ -48,11 +48,11 @@ class Worker:
         """Return why another worker can send nothing any more, or None if that is not proven."""
         if other.host != self.record.host or not other.host or not other.boot:
             return None
-        if other.boot != self.record.boot:
-            return BY_BOOT
-        if self.locks is None or other.lock is None:
+        # Hosts made from one image can share a name. The lock file lies beside the book on a disk
+        # of this host, so that it is here at all is what says that the other one ran here.
+        if self.locks is None or other.lock is None or not _is_free(self.locks / other.lock):
             return None
-        return BY_LOCK if _is_free(self.locks / other.lock) else None
+        return BY_LOCK if other.boot == self.record.boot else BY_BOOT
 
     def proof_that_all_before_died(self) -> str | None:
         """Return why no other worker of this folder can send, known to the store or not.
