@@ -98,7 +98,9 @@ class LongerSyncs(apsw.VFS):
         self.below = apsw.vfs_names()[0]
         super().__init__("longer-syncs", self.below, makedefault=True)
 
-    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:  # noqa: N802
+    def xOpen(  # noqa: N802
+        self, name: str | apsw.URIFilename | None, flags: list[int]
+    ) -> apsw.VFSFile:
         """Open a file whose syncs last longer."""
         return LongerSync(self.below, name, flags)
 
