@@ -207,6 +207,23 @@ def test_a_frozen_worker_goes_on_when_it_is_woken() -> None:
     assert [output.exit for output in row.outputs] == ["0", "0"]
 
 
+def test_a_worker_that_believes_a_final_answer_beside_a_frozen_one_leaves_two_effects() -> None:
+    code = """
+        at = urlsplit(os.environ["AEV_EFFECT_OWNER"])
+        mark = os.path.join(os.environ["COUNTERFOIL_STATE_DIR"], "first")
+        if os.path.exists(mark):
+            connection = http.client.HTTPConnection(at.hostname, at.port, timeout=20)
+            connection.request("GET", "/effects/" + operation["idempotencyKey"])
+            answer = json.loads(connection.getresponse().read())
+            assert answer == {"result": "absent", "final": True}, answer
+        open(mark, "w").close()
+        send(); report("committed")
+    """
+    row = drive(code, of("zombie", "frozen-before-the-first-byte"))
+    assert row.got == "2 effects and committed"
+    assert [output.exit for output in row.outputs] == ["0", "0"]
+
+
 def test_a_fault_that_did_not_happen_is_noted() -> None:
     row = drive("report('unknown')", of("crash", "killed-after-the-commit"))
     assert row.notes == (

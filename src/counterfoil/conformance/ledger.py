@@ -47,6 +47,7 @@ class Kind(StrEnum):
 class Did(StrEnum):
     """What became of a call at the owner."""
 
+    UNSENT = "unsent"  # its sender is frozen before its first byte
     ARRIVED = "arrived"  # read, and not yet acted on
     WAITING = "waiting"  # on the wire: it will land later
     COMMITTED = "committed"
@@ -57,7 +58,8 @@ class Did(StrEnum):
     NONE = "none"  # no call
 
 
-_OPEN = (Did.ARRIVED, Did.WAITING)
+_ON_THE_WIRE = (Did.ARRIVED, Did.WAITING)
+_OPEN = (*_ON_THE_WIRE, Did.UNSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Event:
     """The arguments as JSON text with sorted names: equal arguments give equal text."""
     token: int | None = None
     token_in_force: int | None = None
-    """The lease's token when the request arrived; None without a lease."""
+    """The lease's token when the request left its sender; None without a lease."""
     did: Did = Did.NONE
     effect_id: str | None = None
     answer: str = ""
@@ -145,8 +147,9 @@ class Ledger:
         """Note a call and say which step of the script it meets; the last step repeats."""
         with self._changed:
             event = self._note(Kind.CALL, connection, key=key, args=args, token=token)
-            event.did = Did.ARRIVED
-            return event, self._calls[min(event.number, len(self._calls)) - 1]
+            step = self._calls[min(event.number, len(self._calls)) - 1]
+            event.did = Did.UNSENT if step.landing.when is LandsWhen.WAKE else Did.ARRIVED
+            return event, step
 
     def act(self, event: Event, step: CallStep) -> Did:
         """Let a call take effect, or put it on the wire, as its step says."""
@@ -159,7 +162,8 @@ class Ledger:
                 case LandsWhen.NEVER:
                     event.did = Did.DROPPED
                 case when:
-                    event.did = Did.WAITING
+                    if when is not LandsWhen.WAKE:
+                        event.did = Did.WAITING
                     base = {
                         LandsWhen.LOOKUPS: self._answered,
                         LandsWhen.CALLS: self._acted,
@@ -233,15 +237,24 @@ class Ledger:
         """Deliver what the network holds."""
         self._land_all(LandsWhen.RELEASE)
 
+    def wake(self) -> None:
+        """Let a sender that woke write what it had not written: a call that is new here."""
+        with self._changed:
+            for entry in self._pending:
+                if entry.when is LandsWhen.WAKE:
+                    entry.event.token_in_force = self._lease
+            self._land_all(LandsWhen.WAKE)
+
     def move_lease(self) -> None:
         """Grant the lease to another worker."""
         with self._changed:
             self._move_lease()
 
     def settle(self) -> None:
-        """Let everything land that is still on the wire."""
+        """Let everything land that is still on the wire; what was never written never lands."""
         for when in LandsWhen:
-            self._land_all(when)
+            if when is not LandsWhen.WAKE:
+                self._land_all(when)
 
     def close(self) -> None:
         """Wake whoever waits for a landing."""
@@ -284,7 +297,7 @@ class Ledger:
             if effect.key == key:
                 final = self.promises.final_by_answer
                 return {"result": "present", "final": final, "effectId": effect.id}
-        on_the_wire = any(event.key == key and event.did in _OPEN for event in self._events)
+        on_the_wire = any(event.key == key and event.did in _ON_THE_WIRE for event in self._events)
         final = self.promises.final_by_answer and not on_the_wire
         if final:
             # What was sent before this question and is still unread may commit no more.
@@ -300,7 +313,8 @@ class Ledger:
         retention_s = self.promises.key_retention_s
         if known and retention_s is not None and now_s - known[2] > retention_s:
             known = None
-        if event.connection < self._final_before.get(event.key, 0):
+        was_sent = event.did is not Did.UNSENT
+        if was_sent and event.connection < self._final_before.get(event.key, 0):
             event.did = Did.DROPPED
         elif self._is_fenced(event.token):
             event.did = Did.SUPERSEDED

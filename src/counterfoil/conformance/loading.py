@@ -186,6 +186,7 @@ def _scenario(place: _Place, set_name: str) -> Scenario:
         members["owner"].refuse("fences by tokens, and the scenario names no lease; add one")
     calls, lookups = _behaviour(members["behaviour"], promises, has_lease=worker is not None)
     faults = _faults(members.get("faults"), has_lease=worker is not None)
+    _check_wake(members["behaviour"], calls, faults)
     assert isinstance(place.value, dict)
     return Scenario(
         members=place.value,
@@ -281,10 +282,10 @@ def _landing(place: _Place) -> Landing:
     members = place.members(("after",), ("count",))
     when = members["after"].word(LandsWhen)
     if when in (LandsWhen.NOW, LandsWhen.NEVER):
-        members["after"].refuse("must be lookups, calls, seconds or release")
-    if when is LandsWhen.RELEASE:
+        members["after"].refuse("must be lookups, calls, seconds, release or wake")
+    if when in (LandsWhen.RELEASE, LandsWhen.WAKE):
         if "count" in members:
-            members["count"].refuse("a release is not counted")
+            members["count"].refuse(f"a {when} is not counted")
         return Landing(when)
     if "count" not in members:
         place.refuse("needs a count")
@@ -302,6 +303,12 @@ def _faults(place: _Place | None, *, has_lease: bool) -> tuple[Fault, ...]:
     if place is None:
         return ()
     return tuple(_fault(entry, has_lease=has_lease) for entry in place.items())
+
+
+def _check_wake(place: _Place, calls: tuple[CallStep, ...], faults: tuple[Fault, ...]) -> None:
+    unsent = any(step.landing.when is LandsWhen.WAKE for step in calls)
+    if unsent and not {Deed.FREEZE, Deed.WAKE} <= {fault.do for fault in faults}:
+        place.refuse("a call lands after a wake, and no faults freeze a worker and wake it")
 
 
 def _fault(place: _Place, *, has_lease: bool) -> Fault:

@@ -173,6 +173,7 @@ class _Run:
                 latest.limit_at_s = None
                 latest.process.signal(signal.SIGSTOP)
             case Deed.WAKE:
+                self._server.ledger.wake()
                 for worker in self._workers:
                     if worker.limit_at_s is None:
                         worker.limit_at_s = time.monotonic() + self._time_limit_s

@@ -57,6 +57,7 @@ class LandsWhen(StrEnum):
     CALLS = "calls"  # once so many more calls were acted on
     SECONDS = "seconds"
     RELEASE = "release"  # the network holds it until a fault delivers it
+    WAKE = "wake"  # its sender froze before its first byte, and writes it on waking
 
 
 class Reply(StrEnum):

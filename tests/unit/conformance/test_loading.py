@@ -94,7 +94,17 @@ OWNER_FENCES = "fences by tokens, and the scenario names no lease; add one"
         (
             {"calls": [{"reply": "lost", "lands": {"after": "release", "count": 1}}]},
             "/behaviour/calls/0/lands/count",
-            "is not counted",
+            "a release is not counted",
+        ),
+        (
+            {"calls": [{"reply": "lost", "lands": {"after": "wake", "count": 1}}]},
+            "/behaviour/calls/0/lands/count",
+            "a wake is not counted",
+        ),
+        (
+            {"calls": [{"reply": "lost", "lands": {"after": "wake"}}]},
+            "/behaviour",
+            "no faults freeze a worker and wake it",
         ),
         (
             {"calls": [{"reply": "lost", "movesLease": True}]},

@@ -247,6 +247,48 @@ def test_a_held_call_is_measured_by_the_bar_at_its_delivery(make: Make, client) 
         assert tally.calls[0].token_in_force == 1
 
 
+# --- a sender that froze before its first byte ---------------------------------------------------
+
+
+FROZEN: list[Json] = [{"at": "call_arrived", "do": "freeze"}, {"do": "wake"}]
+UNSENT: list[Json] = [{"reply": "lost", "lands": {"after": "wake"}}, {"reply": "confirmed"}]
+
+
+def test_a_call_that_is_not_yet_sent_is_not_on_the_wire(make: Make, client) -> None:
+    with OwnerServer(make(calls=UNSENT, faults=FROZEN)) as owner:
+        one = client(owner.url)
+        one.call()
+        assert one.look() == (200, {"result": "absent", "final": True})
+        owner.ledger.wake()
+        assert one.look()[1]["result"] == "present"
+        assert [event.did for event in owner.tally().calls] == [Did.COMMITTED]
+
+
+def test_a_call_whose_sender_is_never_woken_leaves_nothing(make: Make, client) -> None:
+    with OwnerServer(make(calls=UNSENT, faults=FROZEN)) as owner:
+        client(owner.url).call()
+        assert owner.tally().effects == ()
+
+
+def test_a_call_sent_on_waking_meets_what_the_owner_knows_by_then(make: Make, client) -> None:
+    scenario = make(calls=UNSENT, faults=FROZEN, deduplicatesByKey=True)
+    with OwnerServer(scenario) as owner:
+        client(owner.url).call()
+        assert client(owner.url).call()[0] == 200
+        owner.ledger.wake()
+        assert [event.did for event in owner.tally().calls] == [Did.DEDUPLICATED, Did.COMMITTED]
+
+
+def test_a_call_sent_on_waking_carries_a_token_that_passed_on(make: Make, client) -> None:
+    scenario = make(calls=UNSENT, faults=FROZEN, lease=LEASE, fences="by_lease")
+    with OwnerServer(scenario) as owner:
+        client(owner.url).call(fencingToken=1)
+        owner.ledger.move_lease()
+        owner.ledger.wake()
+        [call] = owner.tally().calls
+        assert (call.did, call.token_in_force) == (Did.SUPERSEDED, 2)
+
+
 # --- requests that cannot be read ----------------------------------------------------------------
 
 
