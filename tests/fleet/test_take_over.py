@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from fleet_clock import JumpingClock, open_on
+from fleet_ends import ENDS, LEASE_S, PAST_THE_LEASE_S, PROMISES, STUCK
 from fleet_owner import Faults, FleetOwner
 from fleet_worker import Task, declare
 
@@ -30,36 +31,6 @@ if TYPE_CHECKING:
     from fleet_process import Processes
 
     from counterfoil.operation.identity import StreamId
-
-LEASE_S = 60.0
-PAST_THE_LEASE_S = 2 * LEASE_S
-
-PROMISES: dict[str, dict[str, object]] = {
-    "final_by_answer": {"final_by": "answer"},
-    "settles_within": {"settles_within": "5s"},
-    "neither": {},
-    "deduplicates": {"deduplicates": True, "key_retention": "forever"},
-}
-ONLY_FINALITY = ("no", "on_send")  # what on_send learns from sends alone licenses nothing
-FENCED = ("on_ask", "by_call", "by_lease")
-
-STUCK = "sender_may_still_send"
-UNFENCED_ENDS = {
-    "final_by_answer": (STUCK, "committed"),
-    "settles_within": (STUCK, "committed"),
-    "neither": (STUCK, "absent_not_final"),
-    "deduplicates": ("committed", "committed"),
-}
-FENCED_ENDS = dict.fromkeys(
-    ("final_by_answer", "settles_within", "neither"), ("committed", "committed")
-)
-ENDS = {
-    (how, owner): ends
-    for fences, by_owner in ((ONLY_FINALITY, UNFENCED_ENDS), (FENCED, FENCED_ENDS))
-    for how in fences
-    for owner, ends in by_owner.items()
-}
-"""(fences, owner) -> how it ends while the first worker can still send, and once it cannot."""
 
 every_owner = pytest.mark.parametrize(("fences", "kind"), ENDS)
 stuck_owners = pytest.mark.parametrize(

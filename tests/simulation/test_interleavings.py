@@ -1,7 +1,8 @@
 """The interleavings T1 to T14, each on the real protocol: a script leads to the crux, and a search
 goes through all that can follow. With its rule nothing is wrong; without it the wrong is found.
 
-T9 needs a store that forgot an operation, which these searches do not have.
+T9 needs a store that forgot a dispatch, which these searches do not have: it is in the fleet's
+tests, with real processes and a real copy (test_forgotten_dispatch.py).
 """
 
 from __future__ import annotations

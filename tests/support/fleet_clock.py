@@ -12,6 +12,8 @@ from counterfoil.store.sqlite import SqliteStore
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from counterfoil.store.witness import Witness
+
 
 class JumpingClock:
     """This machine's clocks, ahead of them by all that was skipped."""
@@ -34,11 +36,16 @@ class JumpingClock:
 
 
 def open_on(
-    database: Path, clock: JumpingClock, *, lease_s: float = 60.0, patience_s: float = 7.0
+    database: Path,
+    clock: JumpingClock,
+    *,
+    lease_s: float = 60.0,
+    patience_s: float = 7.0,
+    witness: Witness | None = None,
 ) -> Book:
     """Open a book over the database, as `counterfoil.open` does, on this clock."""
     return Book(
-        SqliteStore(database, create=False, now_us=clock.now_us),
+        SqliteStore(database, create=False, now_us=clock.now_us, witness=witness),
         Worker(database.with_name(database.name + ".workers")),
         clock,
         lease=lease_s,

@@ -37,7 +37,9 @@ class Task:
 
     ``report``: the file to which it appends one JSON line for each outcome that it was given.
     ``disturb``: a signal that it sends itself in its first call, after the last look and before the
-    first byte. ``host``: the host that it claims to run on, "" for the one it does.
+    first byte; ``unconnected``: before it even connects. ``host``: the host that it claims to run
+    on, "" for the one it does.
+    ``witness``: "each" where the witness is to know of every commit.
     ``until_settled``: it goes on until everything is, in an order of its own that begins near place
     ``begin``; otherwise it performs each operation once.
     """
@@ -52,7 +54,9 @@ class Task:
     lease_s: float = 3.0
     patience_s: float = 0.3
     disturb: int = 0
+    unconnected: bool = False
     host: str = ""
+    witness: str | None = None
     until_settled: bool = False
     begin: int = 0
 
@@ -71,30 +75,41 @@ class DisturbedOwner(cf.HttpOwner):
     """Sends its own process a signal at the worst moment of the first call."""
 
     disturb = 0
+    unconnected = False
 
     def execute(self, operation: cf.Operation, attempt: cf.Attempt) -> Any:
         """Send as the base class does, the signal coming after the look that allows it."""
-        if self.disturb:
+        if self.disturb and self.unconnected:
+            self._send_signal()
+        elif self.disturb:
             attempt = attempt._replace(look=self._disturbed(attempt.look))
         return super().execute(operation, attempt)
 
     def _disturbed(self, look: Callable[[], str | None] | None) -> Callable[[], str | None]:
         def looked_and_disturbed() -> str | None:
             found = None if look is None else look()
-            number, self.disturb = self.disturb, 0
-            os.kill(os.getpid(), number)
+            self._send_signal()
             return found
 
         return looked_and_disturbed
 
+    def _send_signal(self) -> None:
+        number, self.disturb = self.disturb, 0
+        os.kill(os.getpid(), number)
+
 
 def declare(
-    url: str, promises: dict[str, Any], *, deadline_s: float = 1.0, disturb: int = 0
+    url: str,
+    promises: dict[str, Any],
+    *,
+    deadline_s: float = 1.0,
+    disturb: int = 0,
+    unconnected: bool = False,
 ) -> cf.Effect[..., Any]:
     """Declare the one effect of the fleet, at an owner with these promises."""
     fences = promises.get("fences", "no")
     owner = DisturbedOwner(url, deadline=deadline_s, sends_token=fences != "no")
-    owner.disturb = disturb
+    owner.disturb, owner.unconnected = disturb, unconnected
     return cf.effect(ACTION, owner=cf.Owner("fleet-owner", **promises))(owner)
 
 
@@ -102,12 +117,20 @@ def open_book(task: Task) -> cf.Book:
     """Open the database as the task says."""
     if task.host:
         worker.host_id = lambda: task.host
-    return cf.open(task.database, lease=task.lease_s, patience=task.patience_s)
+    return cf.open(
+        task.database, lease=task.lease_s, patience=task.patience_s, witness=task.witness
+    )
 
 
 def work(task: Task) -> None:
     """Do a task."""
-    effect = declare(task.url, task.promises, deadline_s=task.deadline_s, disturb=task.disturb)
+    effect = declare(
+        task.url,
+        task.promises,
+        deadline_s=task.deadline_s,
+        disturb=task.disturb,
+        unconnected=task.unconnected,
+    )
     with Report(task.report) as report, open_book(task) as book:
         report.say(worker=book.worker_id, pid=os.getpid())
         if task.until_settled:

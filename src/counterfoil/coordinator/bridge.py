@@ -113,7 +113,10 @@ def commands_for(
             case Replied():
                 left_none = body.kind is ReplyKind.NO_EFFECT
                 refused_cost = body.cost if left_none else None
-            case Supposed() | Dispatched(redelivery=False):
+            case Supposed():
+                plan.suppose(refused_cost or "0")
+                refused_cost = None
+            case Dispatched(redelivery=False):
                 plan.dispatch(refused_cost or "0")
                 refused_cost = None
             case Dispatched():
@@ -225,6 +228,11 @@ class _Plan:
             members["nodeId"] = self._under["node"]
         self._say("dispatch", members)
         self._now = now._replace(status=AttemptStatus.DISPATCHED)
+
+    def suppose(self, cost_before: str) -> None:
+        """A dispatch that may be forgotten: an attempt that is out is charged for it already."""
+        if self._now is None or self._now.status is not AttemptStatus.DISPATCHED:
+            self.dispatch(cost_before)
 
     def redeliver(self) -> None:
         """The same attempt once more under its key: no second reservation."""

@@ -24,13 +24,14 @@ from counterfoil.operation.events import (
     Excluded,
     NewEvent,
     Settled,
+    Supposed,
 )
 from counterfoil.operation.history import History, advance
 from counterfoil.operation.next_step import attempts_since_reopened, known_effect
+from counterfoil.operation.observations import answered, supposed
 from counterfoil.operation.promises import Promises
 from counterfoil.operation.replies import Answer, Code, Reason, Result, Status
 from counterfoil.operation.task import Ended
-from counterfoil.operation.values import encode_value
 
 if TYPE_CHECKING:
     from counterfoil.coordinator.book import Book
@@ -76,28 +77,20 @@ class People:
         if attempt is None:
             raise Refused("nothing_was_sent", "nothing was dispatched, so there is no answer to it")
         key = history.uncovered[0].key if history.uncovered else attempt.key
+        bodies: list[Body] = []
+        forgotten = self._forgotten(history)
+        if forgotten is not None:
+            bodies.append(forgotten)
+            history = _seen(history, forgotten)
         question = belief.Question(
             key, looked.version, looked.asked_at_us, end_known_s=looked.end_known_s
         )
         promises = replace(Promises.from_json(history.opened.promises), final_by_answer=True)
         basis = belief.basis_of_belief(history, question, answer, promises)
-        value, missing = encode_value(answer.value)
-        body = Answered(
-            key=key,
-            result=answer.result,
-            asked_after=looked.version,
-            asked_at_us=looked.asked_at_us,
-            says_final=answer.says_final,
-            partial=answer.partial,
-            basis=basis,
-            effect_id=answer.effect_id,
-            cost=answer.cost,
-            value=value,
-            value_missing=missing,
-            by=by,
-            evidence=evidence,
-        )
-        return self._append(looked, history, [body], settles=True, claim=answer.effect_id)
+        body = answered(question, answer, basis)._replace(by=by, evidence=evidence)
+        settled = _settlement(history, body)
+        bodies += [body] if settled is None else [body, settled]
+        return self._append(looked, bodies, claim=answer.effect_id)
 
     def close(self, looked: Looked, *, says: str, by: str, evidence: str) -> Outcome[Any]:
         """Close without the owner's answer: for us only, the trail stays unknown and charged.
@@ -108,7 +101,7 @@ class People:
         history = self._fresh(looked)
         if history.settled is not None and history.disputed is None:
             raise Refused("settled", "it is settled; correct it, with evidence, if that is wrong")
-        return self._append(looked, history, [Closed(says, by, evidence)])
+        return self._append(looked, [Closed(says, by, evidence)])
 
     def correct(
         self, looked: Looked, outcome: Status, *, by: str, evidence: str, cost: str | None = None
@@ -120,7 +113,7 @@ class People:
             raise BadInput("a correction says committed or not_run; leave it as it is otherwise")
         if history.settled is None and history.disputed is None and history.closed is None:
             raise Refused("not_settled", "it is not settled; relay the owner's answer instead")
-        return self._append(looked, history, [Corrected(outcome, by, evidence, cost)])
+        return self._append(looked, [Corrected(outcome, by, evidence, cost)])
 
     def cancel(self, looked: Looked, *, by: str, evidence: str) -> Outcome[Any]:
         """Settle as not run what was recorded, or reopened, and not dispatched since.
@@ -132,9 +125,13 @@ class People:
         dispatched = history.uncovered or attempts_since_reopened(history)
         if dispatched or history.settled is not None:
             raise Refused("dispatched", "it was dispatched or settled; relay the owner's answer")
+        if self._forgotten(history) is not None:
+            raise Refused(
+                "forgotten", "a dispatch of it may be forgotten; resume it, to ask the owner"
+            )
         text = f"{by} cancelled it before anything was dispatched: {evidence}"
         settled = Settled(Status.NOT_RUN, Code.SETTLED_BY_PERSON, text)
-        return self._append(looked, history, [settled])
+        return self._append(looked, [settled])
 
     def worker_dead(self, worker: str, *, by: str, evidence: str) -> list[str]:
         """Declare a worker dead on a person's word, and return the ids of the operations freed.
@@ -154,7 +151,7 @@ class People:
                 continue
             body = Excluded(worker, "a person declared it dead", by, evidence)
             looked = Looked(row.stream, history.n, 0, {})
-            self._append(looked, history, [body])
+            self._append(looked, [body])
             freed.append(row.stream.operation_id)
         if not freed and worker != FORGOTTEN and book.store.worker(worker) is None:
             raise Refused("worker_unknown", f"no worker {worker!r} is known to this database")
@@ -174,19 +171,13 @@ class People:
             raise _stale(looked)
         return history
 
-    def _append(
-        self,
-        looked: Looked,
-        history: History,
-        bodies: list[Body],
-        *,
-        settles: bool = False,
-        claim: str | None = None,
-    ) -> Outcome[Any]:
+    def _forgotten(self, history: History) -> Supposed | None:
+        """What a suspect store may have forgotten of an operation that is not settled."""
+        return supposed(history, self._book.store.suspect) if history.settled is None else None
+
+    def _append(self, looked: Looked, bodies: list[Body], claim: str | None = None) -> Outcome[Any]:
         book = self._book
-        if settles:
-            settled = _settlement(history, bodies[0], book.now_us())
-            bodies = bodies if settled is None else [*bodies, settled]
+        history = self._fresh(looked)
         events = [NewEvent(book.new_id(), book.worker_id, body) for body in bodies]
         result = book.missions.append(looked.stream, history, events, claim)
         if isinstance(result, Denied):
@@ -200,15 +191,20 @@ class People:
         return outcome_of(looked.stream.operation_id, standing_of(result.history))
 
 
-def _settlement(history: History, body: Body, now_us: int) -> Settled | None:
+def _seen(history: History, body: Body) -> History:
+    """The history as if this were stored."""
+    return advance(history, Event(history.n + 1, history.last_at_us, "", None, body))
+
+
+def _settlement(history: History, body: Answered) -> Settled | None:
     """What a relayed answer settles, if it settles anything."""
     if history.settled is not None:
         return None
-    view = advance(history, Event(history.n + 1, now_us, "", None, body))
+    view = _seen(history, body)
     known = known_effect(view)
     if known is not None:
         return Settled(known.outcome, known.reason.code, known.reason.text, known.cost)
-    if isinstance(body, Answered) and body.result is Result.ABSENT and not view.uncovered:
+    if body.result is Result.ABSENT and not view.uncovered:
         text = f"{body.by} relayed the owner's answer: it holds no effect"
         return Settled(Status.NOT_RUN, Code.SETTLED_BY_PERSON, text, body.cost)
     return None

@@ -11,6 +11,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from counterfoil.operation.events import FORGOTTEN
+from counterfoil.operation.promises import Fences
 from counterfoil.operation.replies import Answer, Result
 
 if TYPE_CHECKING:
@@ -99,7 +101,12 @@ def asked_under_its_key(attempt: Attempt, question: Question) -> bool:
 
 
 def fence_is_above(attempt: Attempt, question: Question, promises: Promises) -> bool:
-    """A token strictly greater than the attempt's stops it; its own token stops nothing (T1)."""
+    """A token strictly greater than the attempt's stops it; its own token stops nothing (T1).
+
+    Of the owner's own lease it is not known which token a forgotten dispatch carries.
+    """
+    if attempt.worker == FORGOTTEN and promises.fences is Fences.BY_LEASE:
+        return False
     return (
         promises.fences.stop_older_sends
         and question.fence is not None
@@ -140,7 +147,8 @@ def may_send_again(
 
     With no limit of retention, always. With one, only if everything that can still delay the new
     request lies inside the window, counted from the first unknown dispatch; both bounds must be
-    named and cover the resender too, who may freeze (T3).
+    named and cover the resender too, who may freeze (T3). When a forgotten dispatch was made is not
+    known, so it is inside no window.
     """
     in_doubt = history.uncovered
     if not promises.deduplicates or not in_doubt:
@@ -149,6 +157,8 @@ def may_send_again(
         return False
     if promises.key_retention_s is None:
         return True
+    if any(attempt.worker == FORGOTTEN for attempt in in_doubt):
+        return False
     # A clock that was set back makes nothing younger than the last stamp in the store.
     latest_us = max(now_us, history.last_at_us)
     return inside_retention(in_doubt, promises, latest_us, ends_within_s)

@@ -57,7 +57,8 @@ class Supposed(NamedTuple):
     """A dispatch that nobody remembers: the store may have forgotten it (suspect stores).
 
     It counts as an unknown attempt of the worker ``FORGOTTEN``, which stands for every worker
-    before this one; it ends when all of them are excluded.
+    before this one; it ends when all of them are excluded. A copy of a store may end anywhere in
+    an operation's stream, so one that is known and not settled gets it too, once for each gap.
     """
 
     attempt: int

@@ -102,6 +102,8 @@ class History(NamedTuple):
     reopened_n: int | None = None
     disputed: Reason | None = None
     closed: Closed | None = None
+    supposed: str | None = None
+    """Why the store was suspect when a forgotten dispatch was last supposed here."""
     verified: Verified | None = None
 
     @property
@@ -279,7 +281,10 @@ def _excluded(history: History, event: Event, body: Excluded) -> History:
 
 
 def _supposed(history: History, event: Event, body: Supposed) -> History:
-    """An attempt of nobody knows whom: before every token, and without a lease that is known."""
+    """An attempt of nobody knows whom: before every token, and without a lease that is known.
+
+    Whoever was excluded for an earlier gap is not excluded for this one.
+    """
     attempt = Attempt(
         number=body.attempt,
         key=body.key,
@@ -297,7 +302,13 @@ def _supposed(history: History, event: Event, body: Supposed) -> History:
         last_at_us=event.at_us,
         attempts=(*history.attempts, attempt),
         leases=(*history.leases, lease),
+        excluded=tuple(each for each in history.excluded if not _is_forgotten(each)),
+        supposed=body.because,
     )
+
+
+def _is_forgotten(event: Event) -> bool:
+    return isinstance(event.body, Excluded) and event.body.worker == FORGOTTEN
 
 
 def _replied(history: History, event: Event, body: Replied) -> History:

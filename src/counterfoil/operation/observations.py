@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from counterfoil.errors import Refused
-from counterfoil.operation.events import Answered, NewEvent, Replied
-from counterfoil.operation.replies import Refusal, Reply, ReplyKind, Status
+from counterfoil.operation.events import Answered, NewEvent, Replied, Supposed
+from counterfoil.operation.replies import Answer, Refusal, Reply, ReplyKind, Status
 from counterfoil.operation.values import cut_text, encode_value
 
 if TYPE_CHECKING:
+    from counterfoil.operation.belief import Question
     from counterfoil.operation.history import History
     from counterfoil.operation.identity import StreamId
 
@@ -34,6 +35,41 @@ def replied(attempt: int, reply: Reply, sent_at_us: int | None = None) -> Replie
         sent_at_us=sent_at_us,
         ended=reply.ended,
     )
+
+
+def answered(question: Question, answer: Answer, basis: str | None) -> Answered:
+    """Return the event body for an answer; ``basis`` says on what it is believed, if it is."""
+    value, missing = encode_value(answer.value)
+    return Answered(
+        key=question.key,
+        result=answer.result,
+        asked_after=question.asked_after,
+        asked_at_us=question.asked_at_us,
+        says_final=answer.says_final,
+        partial=answer.partial,
+        fence=question.fence,
+        basis=basis,
+        effect_id=answer.effect_id,
+        cost=answer.cost,
+        value=value,
+        value_missing=missing,
+    )
+
+
+def supposed(history: History, suspect: str | None) -> Supposed | None:
+    """The dispatch that a suspect store may have forgotten of an operation that it knows, if any.
+
+    A copy of the store may end anywhere in an operation's stream. What the owner confirmed, or a
+    person closed, is not carried on, so that nothing is supposed there; nor is anything twice for
+    one gap. ``suspect`` says why the store may have forgotten; None: it did not.
+    """
+    if suspect is None or history.supposed == suspect:
+        return None
+    if history.disputed is not None or history.closed is not None:
+        return None
+    if history.confirmed is not None or history.found is not None:
+        return None
+    return Supposed(len(history.attempts) + 1, history.opened.key, suspect)
 
 
 def effect_to_claim(events: tuple[NewEvent, ...]) -> str | None:

@@ -40,7 +40,6 @@ from counterfoil.operation.commands import (
 )
 from counterfoil.operation.conflict import differing
 from counterfoil.operation.events import (
-    Answered,
     Body,
     Dispatched,
     Event,
@@ -69,10 +68,12 @@ from counterfoil.operation.next_step import (
     why_in_doubt,
 )
 from counterfoil.operation.observations import (
+    answered,
     check_reopening,
     effect_to_claim,
     not_sent,
     replied,
+    supposed,
 )
 from counterfoil.operation.promises import Fences, Promises, weaker
 from counterfoil.operation.replies import (
@@ -86,7 +87,6 @@ from counterfoil.operation.replies import (
 )
 from counterfoil.operation.takeover import Standing, standing, workers_in_question
 from counterfoil.operation.task import Carrying, Ended, Memory, Task
-from counterfoil.operation.values import encode_value
 
 POLL_S = 0.05
 """Seconds between two looks at an operation that another worker is carrying."""
@@ -228,7 +228,9 @@ class _Carrier:
         for item in [*self.first_bodies(), *self.seen]:
             if isinstance(item, _AnswerSeen):
                 assert history is not None
-                body: Body = self.answered(history, item)
+                asked, answer = item
+                basis = belief.basis_of_belief(history, asked, answer, self.promises(history))
+                body: Body = answered(asked, answer, basis)._replace(claimed_by=self.claimed_by)
             elif self.claimed_by is not None and isinstance(item, Replied):
                 body = item._replace(claimed_by=self.claimed_by)
             else:
@@ -243,13 +245,18 @@ class _Carrier:
         return tuple(events), history
 
     def first_bodies(self) -> list[Body]:
-        """What opens an operation, with a dispatch that a suspect store may have forgotten."""
-        opened = self.task.opened
-        if not self.opening or opened is None:
-            return []
-        if self.task.suspect is None:
-            return [opened]
-        return [opened, Supposed(1, opened.key, self.task.suspect)]
+        """What opens an operation, and a dispatch that a suspect store may have forgotten."""
+        opened, suspect, history = self.task.opened, self.task.suspect, self.history
+        if self.opening and opened is not None:
+            first: list[Body] = [opened]
+            return first if suspect is None else [*first, Supposed(1, opened.key, suspect)]
+        carried = history is not None and (history.settled is None or self.reopens)
+        forgotten = supposed(history, suspect) if history is not None and carried else None
+        return [] if forgotten is None else [forgotten]
+
+    @property
+    def reopens(self) -> bool:
+        return any(isinstance(body, Reopened) for body in self.seen)
 
     def store(self, events: tuple[NewEvent, ...]) -> Generator[Command, Sent, bool]:
         """Append; True when stored. False: the history is new, decide again."""
@@ -464,25 +471,6 @@ class _Carrier:
         since = self.in_doubt_since_s
         return self.stopped or (
             since is not None and self.monotonic_s >= since + self.task.patience_s
-        )
-
-    def answered(self, history: History, seen: _AnswerSeen) -> Answered:
-        question, answer = seen.question, seen.answer
-        value, missing = encode_value(answer.value)
-        return Answered(
-            key=question.key,
-            result=answer.result,
-            asked_after=question.asked_after,
-            asked_at_us=question.asked_at_us,
-            says_final=answer.says_final,
-            partial=answer.partial,
-            fence=question.fence,
-            basis=belief.basis_of_belief(history, question, answer, self.promises(history)),
-            effect_id=answer.effect_id,
-            cost=answer.cost,
-            value=value,
-            value_missing=missing,
-            claimed_by=self.claimed_by,
         )
 
     def ended(self, step: Step) -> Ended:

@@ -44,7 +44,7 @@ def record_of(stream: StreamId, history: History) -> Record:
     return Record(
         operation=Operation(stream.operation_id, opened.action, opened.key, opened.args_digest),
         effect_owner=EffectOwner(opened.owner, promises.deduplicates, _number(retention_s)),
-        attempts=tuple(_attempt(a, opened.args_digest) for a in history.attempts),
+        attempts=tuple(_attempt(a, opened.args_digest) for a in attempts_that_count(history)),
         reconciliations=tuple(_reconciliation(event) for event in answers_that_count(history)),
         owner_effects=tuple({"id": effect_id} for effect_id in history.effect_ids),
         reported=Reported(outcome),
@@ -67,6 +67,8 @@ def _said_besides(history: History) -> dict[str, object]:
     said: dict[str, object] = {}
     if history.disputed is not None:
         said["disputed"] = str(history.disputed)
+    if history.supposed is not None:
+        said["supposed"] = history.supposed  # the store may have forgotten a dispatch
     if history.opened.under is not None and "compensates" in history.opened.under:
         said["compensates"] = history.opened.under["compensates"]
     return said
@@ -77,6 +79,25 @@ def outcome_now(history: History) -> Outcome:
     if history.confirmed is not None or history.found is not None:
         return Outcome.COMMITTED
     return Outcome.UNKNOWN if history.uncovered else Outcome.NOT_RUN
+
+
+def attempts_that_count(history: History) -> tuple[past.Attempt, ...]:
+    """Every attempt but a supposed one that followed an attempt in doubt.
+
+    What nobody remembers, and may never have been, is no evidence of a resend without licence; the
+    attempt before it says already that the outcome is not known.
+    """
+    counted: list[past.Attempt] = []
+    for attempt in history.attempts:
+        in_doubt = any(
+            not before.confirmed
+            and not before.left_no_effect
+            and (before.covered_n is None or before.covered_n > attempt.dispatched_n)
+            for before in counted
+        )
+        if attempt.worker != FORGOTTEN or not in_doubt:
+            counted.append(attempt)
+    return tuple(counted)
 
 
 def answers_that_count(history: History) -> tuple[Event, ...]:

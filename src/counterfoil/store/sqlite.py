@@ -270,7 +270,8 @@ class SqliteStore(SqliteMissions):
     def close(self) -> None:
         """Let go of the file; appended events stay durable."""
         with self._lock:
-            if self._witness is not None and self._head is not None and self._failed is None:
+            stands = self._failed is None and self._is_in_place()
+            if self._witness is not None and self._head is not None and stands:
                 self._witness.note(self._store_id, self._head, now=True)
             self._db.close()
             forks.closed(self._file)

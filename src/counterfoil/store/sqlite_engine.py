@@ -24,6 +24,7 @@ from counterfoil.errors import (
     StoreUnwritable,
 )
 from counterfoil.operation.commands import Claimed, Moved
+from counterfoil.record.instants import from_unix_us
 from counterfoil.store import forks
 from counterfoil.store.file_checks import check_path, make_private
 from counterfoil.store.stamping import NOTHING_YET, Head, head_after
@@ -95,6 +96,7 @@ class SqliteEngine:
             try:
                 self._db.set_busy_timeout(BUSY_MS)
                 self._prepare(create=create)
+                self._log_file = self._file_at("-wal")
             except BaseException:
                 self._db.close()
                 forks.closed(self._file)
@@ -144,21 +146,46 @@ class SqliteEngine:
 
     def _compare_with_witness(self) -> None:
         """A head behind the witness, or apart from it, makes the store suspect, durably."""
-        seen = self._witness.last() if self._witness is not None else None
-        if seen is None:
+        witness = self._witness
+        if witness is None or self._found_by(witness)[0] is None:
             return
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")  # another process may be finding the same
+        try:
+            why, seen_seq, head = self._found_by(witness)
+            if why is not None:
+                now_us = self._now_us()
+                text = f"{why} (found at {from_unix_us(now_us)})"
+                # Tokens go on above all that may have been handed out and forgotten; the clock
+                # keeps two gaps of one copy apart.
+                above = max(self._token_base + max(seen_seq, TOKENS_SKIPPED), now_us // 100)
+                db.execute("UPDATE store SET suspect = ?, token_base = ?", (text, above))
+                # Before the commit: a crash in between leaves a witness that knows more.
+                witness.restart(self._store_id, head, text)
+                self._suspect, self._token_base = text, above
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+    def _found_by(self, witness: Witness) -> tuple[str | None, int, Head]:
+        """Why the store is suspect, how far the witness saw it, and where it is."""
+        db = self._db
+        row = db.execute("SELECT token_base, suspect FROM store").fetchone()
+        assert row is not None
+        self._token_base = int(row[0])
+        self._suspect = None if row[1] is None else str(row[1])
+        seen = witness.last()
         seq = seen.seq if isinstance(seen, Checkpoint) else 0
-        last = self._db.execute("SELECT max(seq) FROM log").fetchone()
-        there = self._db.execute("SELECT chained FROM log WHERE seq = ?", (seq,)).fetchone()
-        head = None if there is None else bytes(there[0]).hex()
-        why = why_suspect(seen, self._store_id, int(last[0] or 0) if last else 0, head)
-        if why is not None and self._suspect is None:
-            # Tokens go on above all that may have been handed out and forgotten.
-            self._token_base += max(seq, TOKENS_SKIPPED)
-            self._db.execute(
-                "UPDATE store SET suspect = ?, token_base = ?", (why, self._token_base)
-            )
-            self._suspect = why
+        last = db.execute(
+            "SELECT seq, at_us, chained FROM log ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
+        head = NOTHING_YET if last is None else Head(*last)
+        there = db.execute("SELECT chained FROM log WHERE seq = ?", (seq,)).fetchone()
+        chained = None if there is None else bytes(there[0]).hex()
+        why = why_suspect(seen, self._store_id, head.seq, chained, self._suspect)
+        return why, seq, head
 
     def _migrate(self) -> None:
         db = self._db
@@ -252,7 +279,27 @@ class SqliteEngine:
                 raise
             if undone:
                 self._head = head
+            elif not self._is_in_place():
+                raise StoreFailed(
+                    f"{self.path} was replaced or removed while it was open here; nothing is sent "
+                    "from what was stored beside it; close it, then open it anew"
+                )
             return result
+
+    def _file_at(self, end: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(f"{self.path}{end}")  # noqa: PTH116 - once a commit
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _is_in_place(self) -> bool:
+        """Whether the files at our path are those that are open here.
+
+        Where a copy was put in their place, what is stored here is stored for nobody else: two
+        histories of one operation would each permit an effect.
+        """
+        return self._file_at("") == self._file and self._file_at("-wal") == self._log_file
 
     def _last(self) -> Head:
         """Where the log stands."""

@@ -4,6 +4,9 @@ A store that was restored from an older copy, or lost the tail of its log, looks
 The witness says how far the log had come (`seq`), and the hash there (`head`). It is written at
 most once a second, and at close; with ``each`` after every commit, and synced. How much it may lag
 is how much can be lost unseen.
+
+Once a store was found out, the witness begins anew from where the store is, and says so too
+(`suspect`): a second copy, from before that or after, is found out like the first.
 """
 
 from __future__ import annotations
@@ -29,15 +32,17 @@ EVERY_S = 1.0
 
 
 class Checkpoint(NamedTuple):
-    """How far a store's log had come, and the hash there."""
+    """How far a store's log had come, the hash there, and why the store was suspect by then."""
 
     store_id: str
     seq: int
     head: str
+    suspect: str | None = None
 
     def signed_bytes(self) -> bytes:
         """Return what a signature is over."""
-        return f"counterfoil-checkpoint-v1\n{self.store_id}\n{self.seq}\n{self.head}\n".encode()
+        text = f"counterfoil-checkpoint-v1\n{self.store_id}\n{self.seq}\n{self.head}\n"
+        return (text if self.suspect is None else f"{text}{self.suspect}\n").encode()
 
 
 class Witness:
@@ -63,7 +68,12 @@ class Witness:
             return f"the witness {self.path} cannot be read ({error})"
         try:
             members = json.loads(text)
-            seen = Checkpoint(str(members["store"]), int(members["seq"]), str(members["head"]))
+            seen = Checkpoint(
+                str(members["store"]),
+                int(members["seq"]),
+                str(members["head"]),
+                None if members.get("suspect") is None else str(members["suspect"]),
+            )
             signature = members.get("signature")
         except (ValueError, KeyError, TypeError, AttributeError):
             return f"the witness {self.path} is damaged"
@@ -79,32 +89,38 @@ class Witness:
         self._next_s = clock_s + EVERY_S
         self._write(Checkpoint(store_id, head.seq, head.chained.hex()))
 
-    def restart(self, store_id: str, head: Head) -> None:
-        """Begin anew from here: a person took note of what is missing."""
-        self.path.unlink(missing_ok=True)
-        self.note(store_id, head, now=True)
+    def restart(self, store_id: str, head: Head, suspect: str | None = None) -> None:
+        """Begin anew from here: the gap is on record, in the store or by a person who accepted it.
 
-    def _write(self, checkpoint: Checkpoint) -> None:
+        Raises ``StoreUnwritable``: the old checkpoint still stands, and says what it said.
+        """
+        checkpoint = Checkpoint(store_id, head.seq, head.chained.hex(), suspect)
+        self._write(checkpoint, anew=True)
+
+    def _write(self, checkpoint: Checkpoint, *, anew: bool = False) -> None:
         try:
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                last = self.last()
-                same = isinstance(last, Checkpoint) and last.store_id == checkpoint.store_id
-                if same and isinstance(last, Checkpoint) and last.seq >= checkpoint.seq:
-                    return
+                last = None if anew else self.last()
+                if isinstance(last, Checkpoint) and last.store_id == checkpoint.store_id:
+                    if last.seq >= checkpoint.seq:
+                        return
+                    checkpoint = checkpoint._replace(suspect=last.suspect)
                 self._replace(checkpoint)
             finally:
                 os.close(lock)
         except OSError as error:
             text = f"the witness {self.path} cannot be written ({error.strerror}); mend its folder"
-            if self.each:
+            if self.each or anew:
                 raise StoreUnwritable(text) from error
             _log.warning("%s", text)  # the commit stands, and is witnessed later
 
     def _replace(self, checkpoint: Checkpoint) -> None:
-        store_id, seq, head = checkpoint
+        store_id, seq, head, suspect = checkpoint
         members: dict[str, object] = {"store": store_id, "seq": seq, "head": head}
+        if suspect is not None:
+            members["suspect"] = suspect
         if self._key is not None:
             signature = self._key.sign(checkpoint.signed_bytes())
             members["signature"] = base64.b64encode(signature).decode()
@@ -112,7 +128,7 @@ class Witness:
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, (json.dumps(members) + "\n").encode())
-            if self.each:
+            if self.each or suspect is not None:
                 os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
@@ -147,11 +163,16 @@ def _read_key(path: Path) -> Ed25519PrivateKey:
 
 
 def why_suspect(
-    checkpoint: Checkpoint | str | None, store_id: str, last_seq: int, head_at_seq: str | None
+    checkpoint: Checkpoint | str | None,
+    store_id: str,
+    last_seq: int,
+    head_at_seq: str | None,
+    suspect: str | None = None,
 ) -> str | None:
     """Return why a store may have forgotten operations, or None. Pure.
 
-    ``head_at_seq`` is the hash that the log has at the checkpoint's sequence, None if it has none.
+    ``head_at_seq`` is the hash that the log has at the checkpoint's sequence, None if it has none;
+    ``suspect`` is what the store itself says of an earlier gap, which is none of the answer.
     """
     if checkpoint is None or isinstance(checkpoint, str):
         return checkpoint
@@ -162,4 +183,6 @@ def why_suspect(
         return f"the witness saw {checkpoint.seq} events, the log ends {lost} before that"
     if checkpoint.seq and head_at_seq != checkpoint.head:
         return f"the log has another history than the witness saw at event {checkpoint.seq}"
+    if checkpoint.suspect is not None and checkpoint.suspect != suspect:
+        return "the witness knew it to have forgotten, and it does not know that itself"
     return None
