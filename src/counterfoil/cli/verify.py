@@ -1,57 +1,57 @@
-"""``counterfoil verify``: judges records and says what it found.
+"""``counterfoil verify``: judges records, bare or signed, and says what it found.
 
-Harnesses start it once per case, so it parses its own options and imports the record and the reader
-only. A file of many records is read line by line: memory does not grow with it.
+Harnesses start it once per case, so it parses its own options and imports only what a bare record
+needs. A file of many records is read as it is judged: memory does not grow with it.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 import sys
-from json import dumps
 
-from counterfoil import limits
+from counterfoil.cli.verify_answers import Answerer, Asked
+from counterfoil.cli.verify_inputs import STDIN, Problem, read
 from counterfoil.errors import BadInput
-from counterfoil.reader.checks import HELD
 from counterfoil.reader.shown import escaped
-from counterfoil.reader.verdict import Malformed, Verdict, judge_briefly, judge_bytes
 from counterfoil.record.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from counterfoil.cli.verify_answers import Answers
+    from counterfoil.cli.verify_inputs import Batch
+    from counterfoil.evidence.statement import Chain
 
 ALLOWED, DENIED, UNUSABLE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
-STDIN = "-"
 FLAGS = ("--json", "--explain", "--strict")
-SKIP_BYTES = 1024 * 1024  # held at a time of a line that is too long to be judged
+VALUED = (
+    "--key", "--keyring", "--threshold", "--at", "--chain-head", "--chain-count", "--jobs",
+)  # fmt: skip
+REPEATED = ("--key", "--keyring")
+JOBS_MAX = 256
 
 
 class Options(Value):
     """What the command line asks for."""
 
     paths: tuple[str, ...]
-    as_json: bool = False
-    explain: bool = False
-    strict: bool = False
+    asked: Asked
+    jobs: int = 1
 
 
 def run(argv: list[str]) -> int:
     """Judge what ``argv`` names; print the answers; return the exit code.
 
-    0: all allowed. 1: one denied, or with ``--strict`` one with an advisory. 2: one malformed, or
-    an input that cannot be used, which is said on the error stream.
+    0: all allowed. 1: one denied, or with ``--strict`` one with an advisory. 2: one malformed or
+    refused, or an input that cannot be used, which is said on the error stream.
     """
     if sys.stdout is None:
         _complain("standard output is closed; open it, or nobody hears the answer")
         return UNUSABLE
     try:
         options = parse_options(argv)
-        report = _Report(options)
-        for path in options.paths:
-            _judge_path(path, report, alone=len(options.paths) == 1)
+        code = _print_answers(_answers(options), live=options.jobs == 1)
         sys.stdout.flush()
     except BadInput as error:
         _complain(str(error))
@@ -64,223 +64,126 @@ def run(argv: list[str]) -> int:
         _drop_output()  # the reader of our output left
         return BROKEN_PIPE
     except OSError as error:
-        _complain(f"standard output: {_reason(error)}; the answers are not complete")
+        _complain(str(_full(error)))
         _drop_output()
         return UNUSABLE
-    return report.exit_code
+    return code
+
+
+# --- options -------------------------------------------------------------------------------------
 
 
 def parse_options(argv: list[str]) -> Options:
-    """Return what ``argv`` asks for. Raises BadInput for an unknown option, or without a path."""
+    """Return what ``argv`` asks for, key files read.
+
+    Raises BadInput for an option or value that is none, without a path, and for keys that cannot be
+    used.
+    """
     paths: list[str] = []
     flags: set[str] = set()
+    values: dict[str, list[str]] = {}
     rest = iter(argv)
     for word in rest:
+        name, has_value, value = word.partition("=")
         if word == "--":
             paths += rest
         elif word in FLAGS:
             flags.add(word)
+        elif name in VALUED:
+            found = value if has_value else next(rest, None)
+            if found is None:
+                raise BadInput(f"{name} needs a value; --help shows examples")
+            if name in values and name not in REPEATED:
+                raise BadInput(f"{name} stands twice; give it once")
+            values.setdefault(name, []).append(found)
         elif word.startswith("-") and word != STDIN:
-            raise BadInput(f"no option {escaped(word)}; the options are {', '.join(FLAGS)}")
+            options = ", ".join(FLAGS + VALUED)
+            raise BadInput(f"no option {escaped(word)}; the options are {options}")
         else:
             paths.append(word)
     if not paths:
         raise BadInput("name a record, a folder or - for standard input; --help shows examples")
-    return Options(tuple(paths), *(flag in flags for flag in FLAGS))
+    asked = Asked("--json" in flags, "--explain" in flags, "--strict" in flags)
+    jobs = _number(values, "--jobs", most=JOBS_MAX)
+    if values.keys() - {"--jobs"}:
+        asked = _with_keys(asked, values)
+    return Options(tuple(paths), asked, jobs)
 
 
-# --- what is judged ------------------------------------------------------------------------------
+def _with_keys(asked: Asked, values: Mapping[str, list[str]]) -> Asked:
+    from counterfoil.cli.keyfiles import read_keyring
+    from counterfoil.record import instants
 
-
-def _judge_path(path: str, report: _Report, *, alone: bool) -> None:
-    """Judge a path of the command line. What cannot be read is said and counted; the rest goes on.
-
-    A single record, named alone, is answered by one object without ``path`` and ``line``.
-    """
+    key_paths = [path for name in REPEATED for path in values.get(name, ())]
+    if not key_paths:
+        [name] = sorted(values.keys() - {"--jobs"})[:1]
+        raise BadInput(
+            f"{name} is about signed evidence; name trusted keys with --key or --keyring"
+        )
     try:
-        if path == STDIN:
-            if sys.stdin is None:
-                raise BadInput("standard input is closed; give it a stream of records")
-            _judge_lines(sys.stdin.buffer, path, report, flush=True)
-        elif os.path.isdir(path):  # noqa: PTH112 - pathlib costs a third of Python's own start
-            _judge_folder(path, report)
-        elif path.endswith(".jsonl"):
-            with open(path, "rb") as stream:
-                _judge_lines(stream, path, report)
-        else:
-            _judge_file(path, report, alone=alone)
-    except (BrokenPipeError, BadInput):
-        raise
-    except OSError as error:
-        report.cannot_use(error.filename or path, _reason(error))
-    except ValueError:  # what open() says to a path that holds a NUL
-        report.cannot_use(path, "not a path; check it")
+        outside_time = instants.parse(values["--at"][0]) if "--at" in values else None
+    except BadInput as error:
+        raise BadInput(f"--at {error}") from None
+    return asked._replace(
+        keyring=read_keyring(key_paths, _number(values, "--threshold")),
+        outside_time=outside_time,
+        chain=_chain(values),
+    )
 
 
-def _judge_folder(folder: str, report: _Report) -> None:
-    names = sorted(_record_names(folder, report))
-    if not names:
-        report.cannot_use(folder, "holds no .json or .jsonl file; name a folder of records")
-    for name in names:
-        _judge_path(name, report, alone=False)
+def _chain(values: Mapping[str, list[str]]) -> Chain | None:
+    if ("--chain-head" in values) != ("--chain-count" in values):
+        raise BadInput("--chain-head and --chain-count go together; give both")
+    if "--chain-head" not in values:
+        return None
+    from counterfoil.evidence.statement import chain_of
+
+    return chain_of(values["--chain-head"][0], _number(values, "--chain-count"))
 
 
-def _record_names(folder: str, report: _Report) -> Iterator[str]:
-    def unreadable(error: OSError) -> None:
-        report.cannot_use(error.filename or folder, _reason(error))
-
-    for parent, _, names in os.walk(folder, onerror=unreadable):
-        for name in names:
-            path = os.path.join(parent, name)  # noqa: PTH118 - as above
-            # A pipe that happens to lie there would be waited for; one that is named is read.
-            if name.endswith((".json", ".jsonl")) and not _is_pipe_or_device(path):
-                yield path
+def _number(values: Mapping[str, list[str]], name: str, most: int = 2**53 - 1) -> int:
+    """Return a number from 1 to ``most``, 1 where the option is not there."""
+    text = values.get(name, ["1"])[0]
+    if not (text.isascii() and text.isdigit() and len(text) <= 16 and 1 <= int(text) <= most):
+        raise BadInput(f"{name} must be a number from 1 to {most}, not {escaped(text[:40])}")
+    return int(text)
 
 
-def _is_pipe_or_device(path: str) -> bool:
-    try:
-        return not stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116 - as above
-    except OSError:
-        return False  # let opening it say what is wrong
+# --- answers -------------------------------------------------------------------------------------
 
 
-def _judge_file(path: str, report: _Report, *, alone: bool) -> None:
-    with open(path, "rb") as stream:
-        data = stream.read(limits.RECORD_BYTES_MAX + 1)
-    report.begin(None if alone else path)
-    report.add(report.judge(data), 1)
+def _answers(options: Options) -> Iterator[Answers | Problem]:
+    items: Iterable[Batch | Problem] = read(options.paths, live=options.jobs == 1)
+    if options.jobs > 1:
+        from counterfoil.cli.verify_jobs import answers_of
+
+        return answers_of(items, options.asked, options.jobs)
+    answer = Answerer(options.asked).answer
+    return (item if isinstance(item, Problem) else answer(item) for item in items)
 
 
-def _judge_lines(stream: BinaryIO, path: str, report: _Report, *, flush: bool = False) -> None:
-    """Judge one record a line; a line too long is answered by its beginning and skipped."""
-    longest = limits.RECORD_BYTES_MAX
-    number = 0
-    report.begin(path)
-    while line := stream.readline(longest + 1):
-        number += 1
-        if line[-1] == 0x0A:
-            line = line[:-1]
-        elif len(line) > longest:
-            _skip_line(stream)
-        report.add(report.judge(line), number)
-        if flush:
+def _print_answers(found: Iterator[Answers | Problem], *, live: bool) -> int:
+    """Print answers as they come; return the exit code that they come to."""
+    denied = unusable = False
+    for item in found:
+        if isinstance(item, Problem):
+            unusable = True
+            _flush()  # what came before is said before
+            _complain(f"{escaped(item.path)}: {item.detail}")
+            continue
+        denied, unusable = denied or item.denied, unusable or item.unusable
+        _write(item.text)
+        if live:
             _flush()
-    if not number:
-        report.cannot_use(path, "holds no record; nothing was judged")
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (part := stream.readline(SKIP_BYTES)) and part[-1] != 0x0A:
-        pass
-
-
-# --- what is printed -----------------------------------------------------------------------------
-
-
-class _Report:
-    """Prints answers as they come, and keeps what the exit code needs."""
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._write = _write
-        self._denied = self._unusable = False
-        self._path: str | None = None
-        self._place = ""
-        self._usual: dict[str, str] = {}
-        self.judge = judge_bytes if options.explain else judge_briefly
-
-    @property
-    def exit_code(self) -> int:
-        return UNUSABLE if self._unusable else DENIED if self._denied else ALLOWED
-
-    def begin(self, path: str | None) -> None:
-        """Answers that follow are of records in this file; None for a record without a place."""
-        self._path = path
-        if path is not None:
-            self._place = f'{{"path": {dumps(_carried(path))}, "line": '
-
-    def add(self, answer: Verdict | Malformed, line: int) -> None:
-        """Print the answer for the record that this line holds."""
-        if isinstance(answer, Verdict) and answer.record is None and self._path is not None:
-            # A plain record: a text for each outcome, once made, answers them all.
-            usual = self._usual.get(answer.explanation)
-            if usual is not None:
-                self._write(f"{self._place}{line}, {usual}\n")
-                return
-        if isinstance(answer, Malformed):
-            self._unusable = True
-        elif answer.reason != HELD or (self._options.strict and answer.advisories):
-            self._denied = True
-        if self._options.as_json:
-            self._write_json(answer, line)
-        else:
-            place = "" if self._path is None else f"{escaped(self._path)}:{line}: "
-            self._write_text(place + _sentence(answer) + "\n")
-            if self._options.explain and isinstance(answer, Verdict):
-                self._write_text(_explanation(answer))
-
-    def cannot_use(self, path: str, problem: str) -> None:
-        """Say that an input was not judged, after all that was."""
-        self._unusable = True
-        _flush()
-        _complain(f"{escaped(path)}: {problem}")
-
-    def _write_json(self, answer: Verdict | Malformed, line: int) -> None:
-        values = answer.as_json()
-        if self._path is None:
-            opening = "{"
-        else:
-            opening = f"{self._place}{line}, "
-            if isinstance(answer, Malformed):
-                # Beside the file's path, the JSON Pointer goes by its own name.
-                values["pointer"] = values.pop("path")
-        if self._options.explain and isinstance(answer, Verdict) and answer.record is not None:
-            from counterfoil.reader.timeline import timeline
-
-            values["timeline"] = [moment.as_json() for moment in timeline(answer.record)]
-        members = dumps(values)[1:]
-        self._write(f"{opening}{members}\n")
-        if isinstance(answer, Verdict) and answer.record is None and answer.reason == HELD:
-            self._usual[answer.explanation] = members
-
-    def _write_text(self, text: str) -> None:
-        try:
-            self._write(text)
-        except UnicodeEncodeError as error:
-            self._write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
-
-
-def _sentence(answer: Verdict | Malformed) -> str:
-    if isinstance(answer, Malformed):
-        return f"malformed {escaped(answer.path) or 'document'}: {escaped(answer.detail)}"
-    codes = ", ".join(advisory.code for advisory in answer.advisories)
-    advisories = f" (advisories: {codes})" if codes else ""
-    return f"{answer.decision.value} {answer.reason}: {answer.explanation}{advisories}"
-
-
-def _explanation(verdict: Verdict) -> str:
-    lines = [f"  about {member}" for member in verdict.members]
-    for advisory in verdict.advisories:
-        lines.append(f"  advisory {advisory.code}: {advisory.detail}")
-        lines.append(f"    about {', '.join(advisory.members)}")
-    if verdict.record is not None:
-        from counterfoil.reader.timeline import timeline
-
-        lines += [
-            f"  {moment.at}  {moment.text}  {moment.member}" for moment in timeline(verdict.record)
-        ]
-    return "".join(line + "\n" for line in lines)
-
-
-def _reason(error: OSError) -> str:
-    problem = (error.strerror or "cannot be read").lower()
-    return f"{problem}; check the path and its permissions"
+    return UNUSABLE if unusable else DENIED if denied else ALLOWED
 
 
 def _write(text: str) -> None:
     """Say something. Raises BadInput where the output takes no more."""
     try:
         sys.stdout.write(text)
+    except UnicodeEncodeError as error:
+        _write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -318,8 +221,3 @@ def _complain(message: str) -> None:
         return
     text = f"counterfoil verify: {message}\n"
     sys.stderr.write(text.encode("ascii", "backslashreplace").decode("ascii"))
-
-
-def _carried(text: str) -> str:
-    """Return a file's name as text that JSON can carry: bytes that are no UTF-8 are escaped."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")

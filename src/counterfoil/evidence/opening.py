@@ -13,6 +13,7 @@ from hashlib import sha256
 from counterfoil.errors import MalformedRecord
 from counterfoil.evidence.reasons import EvidenceRefused, Reason
 from counterfoil.record import codec
+from counterfoil.record.digests import PREFIX
 from counterfoil.record.strict_json import parse_object
 from counterfoil.record.value import Value
 
@@ -78,6 +79,23 @@ class Opened(Value):
         if self.chain is not None:
             return f"claimed, as of event {self.chain.events} of the signer's log"
         return "claimed"
+
+    def as_json(self) -> dict[str, object]:
+        """Return what stands beside a verdict: who said it, and whether it is all there is.
+
+        ``authentic`` is null for what is unsigned. ``chain`` is there only where it is stated.
+        """
+        authentic: dict[str, object] | None = None
+        if self.signers:
+            authentic = {
+                "keys": [key.key_id for key in self.signers],
+                "validity": self.validity or None,
+                "payloadDigest": f"{PREFIX}{self.payload_digest}",
+            }
+        values: dict[str, object] = {"authentic": authentic, "complete": self.completeness.value}
+        if self.chain is None:
+            return values
+        return {**values, "chain": {"head": self.chain.head, "count": self.chain.events}}
 
 
 def open_evidence(
